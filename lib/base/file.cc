@@ -1,0 +1,140 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "base/error.h"
+
+namespace scaletrace {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+constexpr std::size_t kBufferBytes = std::size_t{1} << 16;
+
+// Closes a descriptor at the end of a scope.
+struct Descriptor {
+  int fd;
+  ~Descriptor() {
+    if (fd > 2) ::close(fd);
+  }
+};
+
+// Writes all of `bytes`; returns 0 or the errno of the first failure.
+int WriteAll(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      return errno;
+    }
+    bytes.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::string ReadFile(const std::string& path, std::size_t max_bytes) {
+  const Descriptor file{path == "-" ? 0 : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
+  if (file.fd < 0) throw IoError(path, "cannot open", errno);
+  struct stat info;
+  if (::fstat(file.fd, &info) != 0) throw IoError(path, "cannot read", errno);
+  if (S_ISDIR(info.st_mode)) throw IoError(path, "is a directory, expected a file");
+  const auto too_large = [&] {
+    return IoError(path, "is larger than " + std::to_string(max_bytes >> 10) + " KiB, the most that is read");
+  };
+  if (S_ISREG(info.st_mode) && static_cast<std::uint64_t>(info.st_size) > max_bytes) throw too_large();
+  std::string content;
+  while (true) {
+    const std::size_t old_size = content.size();
+    content.resize(old_size + kBufferBytes);
+    const ssize_t n = ::read(file.fd, content.data() + old_size, kBufferBytes);
+    if (n < 0 && errno != EINTR) throw IoError(path, "cannot read", errno);
+    content.resize(old_size + (n > 0 ? static_cast<std::size_t>(n) : 0));
+    if (content.size() > max_bytes) throw too_large();
+    if (n == 0) return content;
+  }
+}
+
+void WriteFileAtomically(const std::string& path, std::string_view content, bool durable) {
+  const std::string temporary = path + ".tmp." + std::to_string(::getpid());
+  const auto fail = [&](const char* doing, int error) {
+    ::unlink(temporary.c_str());
+    return IoError(path, doing, error);
+  };
+  {
+    const Descriptor file{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
+    if (file.fd < 0) throw IoError(path, "cannot create", errno);
+    if (const int error = WriteAll(file.fd, content)) throw fail("cannot write", error);
+    if (durable && ::fsync(file.fd) != 0) throw fail("cannot write", errno);
+  }
+  if (std::rename(temporary.c_str(), path.c_str()) != 0) throw fail("cannot replace", errno);
+}
+
+LineFile::LineFile(const std::string& path, std::uint64_t keep_bytes) : path_(path) {
+  fd_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (fd_ < 0) throw IoError(path, "cannot open", errno);
+  Descriptor guard{fd_};
+  struct stat info;
+  if (::fstat(fd_, &info) != 0) throw IoError(path, "cannot open", errno);
+  if (static_cast<std::uint64_t>(info.st_size) < keep_bytes) {
+    throw IoError(path, "is shorter than what was written before; delete the folder to start anew");
+  }
+  if (S_ISREG(info.st_mode) && ::ftruncate(fd_, static_cast<off_t>(keep_bytes)) != 0) throw IoError(path, "cannot cut", errno);
+  if (S_ISREG(info.st_mode) && ::lseek(fd_, 0, SEEK_END) < 0) throw IoError(path, "cannot seek", errno);
+  written_ = keep_bytes;
+  guard.fd = -1;  // ours from here on
+}
+
+LineFile::~LineFile() { ::close(fd_); }
+
+void LineFile::Append(std::string_view lines) {
+  buffer_ += lines;
+  if (buffer_.size() >= kBufferBytes) Flush();
+}
+
+void LineFile::Write(std::string_view lines) {
+  while (!lines.empty()) {
+    const ssize_t n = ::write(fd_, lines.data(), lines.size());
+    if (n == static_cast<ssize_t>(lines.size())) {
+      written_ += lines.size();
+      return;
+    }
+    if (n < 0 && errno == EINTR) continue;
+    // A second try after a short write gets the reason.
+    const int error = n < 0 ? errno : WriteAll(fd_, lines.substr(static_cast<std::size_t>(n)));
+    if (error == 0) {
+      written_ += lines.size();
+      return;
+    }
+    if (::ftruncate(fd_, static_cast<off_t>(written_)) == 0) ::lseek(fd_, 0, SEEK_END);
+    buffer_.clear();
+    throw IoError(path_, "cannot write", error);
+  }
+}
+
+void LineFile::Flush() {
+  std::string_view rest = buffer_;
+  while (!rest.empty()) {
+    const std::size_t room = kPage - written_ % kPage;
+    std::size_t end = rest.size();
+    if (end > room) {
+      const std::size_t last = rest.rfind('\n', room - 1);
+      end = (last != std::string_view::npos ? last : rest.find('\n')) + 1;
+    }
+    Write(rest.substr(0, end));
+    rest.remove_prefix(end);
+  }
+  buffer_.clear();
+}
+
+void LineFile::Sync() {
+  Flush();
+  if (::fsync(fd_) != 0 && errno != EINVAL && errno != EROFS) throw IoError(path_, "cannot write", errno);
+}
+
+}  // namespace scaletrace

@@ -1,0 +1,14 @@
+# The floors, lowest first. A library may use only what stands above it in this file and in its DEPS.
+scaletrace_library(base
+  SOURCES error.cc fields.cc number.cc file.cc math.cc random.cc json.cc sha256.cc
+  DEPS nlohmann_json::nlohmann_json OpenSSL::Crypto)
+target_include_directories(scaletrace_base SYSTEM PRIVATE ${RANDOM123_INCLUDE_DIR})
+
+scaletrace_library(numerics SOURCES format.cc DEPS scaletrace_base)
+scaletrace_library(data SOURCES dataset.cc generators.cc batches.cc DEPS scaletrace_base)
+scaletrace_library(scaling SOURCES scaler.cc DEPS scaletrace_base)
+scaletrace_library(trace SOURCES columns.cc csv_writer.cc DEPS scaletrace_base)
+scaletrace_library(kernels SOURCES kernels.cc reference.cc DEPS scaletrace_numerics scaletrace_highway)
+scaletrace_library(model SOURCES model.cc DEPS scaletrace_kernels)
+scaletrace_library(train SOURCES run.cc summary.cc DEPS scaletrace_model scaletrace_data scaletrace_scaling scaletrace_trace)
+scaletrace_library(config SOURCES yaml.cc config.cc schema.cc DEPS scaletrace_train ${SCALETRACE_YAML})

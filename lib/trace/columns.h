@@ -1,0 +1,54 @@
+// The columns of a trace, one row each: name, how a cell is written and read, how two are compared, what it means.
+#ifndef SCALETRACE_TRACE_COLUMNS_H_
+#define SCALETRACE_TRACE_COLUMNS_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/fields.h"
+#include "trace/record.h"
+
+namespace scaletrace {
+
+// What has to be computed for a column beyond the bare step. A bit set.
+enum ColumnNeeds : std::uint32_t {
+  kNeedsNothing = 0,
+  kNeedsGradNorm = 1,
+  kNeedsGradMax = 2,
+  kNeedsUnderflow = 4,
+  kNeedsWeightNorm = 8,
+  kNeedsNonfinitePlace = 16,
+};
+
+struct Column {
+  std::string_view name;
+  std::string_view doc;
+  std::uint32_t needs;
+  bool in_default;
+  char* (*write)(char* out, const StepRecord& record);  // room for kMaxNumberLength
+  bool (*read)(std::string_view cell, StepRecord& record);  // false: not a cell of this column
+};
+
+std::span<const Column> Columns();
+std::span<const std::string_view> ColumnNames();
+std::vector<std::string> DefaultColumns();
+
+// Which rows and columns a trace keeps.
+struct TraceOptions {
+  std::int64_t every = 1;
+  std::vector<std::string> columns = DefaultColumns();
+
+  template <class Self, class V>
+  static void Visit(Self& self, V& v) {
+    v.Value({"every", "keep every N-th row, rows with an event besides (of an unbroken streak of the same event the first and the last); 0 keeps none",
+             Between(0, 9e15)}, self.every);
+    v.Value({"columns", "columns of trace.csv, in this order", {}, ColumnNames()}, self.columns);
+  }
+};
+
+}  // namespace scaletrace
+
+#endif  // SCALETRACE_TRACE_COLUMNS_H_
