@@ -30,8 +30,20 @@ double Uniform(std::uint64_t seed, Stream stream, std::uint64_t index);
 // Uniform over 0 .. bound-1 by rejection-free multiply-shift of 64 bits (bias below bound / 2^64). bound >= 1.
 std::uint64_t UniformBelow(std::uint64_t seed, Stream stream, std::uint64_t index, std::uint64_t bound);
 
-// Standard normal, by Box and Muller on the two 64-bit halves of RandomBits (one of the pair is used), with base/math.h's functions.
+// What a point of the plane with a radial law is made of: u uniform in (0, 1], a multiple of 2^-53, from words 0 and 1 of RandomBits;
+// turns uniform in [0, 1), a multiple of 2^-53, from words 2 and 3.
+struct Polar {
+  double u;
+  double turns;
+};
+Polar RandomPolar(std::uint64_t seed, Stream stream, std::uint64_t index);
+
+// Standard normal, by Box and Muller from RandomPolar: sqrt(-2 ln u) cos(2 pi turns), with base/math.h's functions. |result| < 8.6.
 double Normal(std::uint64_t seed, Stream stream, std::uint64_t index);
+
+// Student's t with `dof` > 0 degrees of freedom, not only whole ones: sqrt(dof (u^(-2/dof) - 1)) cos(2 pi turns), which is exact (Bailey, "Polar
+// generation of random variates with the t-distribution", Math. Comp. 62, 1994). |result| <= sqrt(dof) 2^(53/dof).
+double StudentT(std::uint64_t seed, Stream stream, std::uint64_t index, double dof);
 
 }  // namespace scaletrace
 

@@ -1,4 +1,4 @@
-// Which rows a step sees: a pure function of (seed, step).
+// Which rows a step sees: a pure function of (seed, step). The formulas: docs/data.md.
 #ifndef SCALETRACE_DATA_BATCHES_H_
 #define SCALETRACE_DATA_BATCHES_H_
 
@@ -48,7 +48,7 @@ class Batches {
   // The most rows that a step has.
   std::size_t max_rows() const;
   bool is_full() const;  // all rows in order, in every step
-  // Whole epochs finished before `step`.
+  // Whole epochs finished before `step`. Drawn batches: floor(step size / samples), at most the largest int64.
   std::int64_t Epoch(std::int64_t step) const;
   // The rows of `step`; empty for a full batch (all, in order). Valid until the next call. Any order of steps is right, ascending is fast.
   std::span<const std::uint32_t> Rows(std::int64_t step);
@@ -59,8 +59,10 @@ class Batches {
   BatchOptions options_;
   std::size_t samples_;
   std::uint64_t seed_;
-  std::int64_t epoch_ = -1;  // the epoch that order_ belongs to
-  std::vector<std::uint32_t> order_;
+  std::size_t size_;                    // rows of a batch that is not short
+  std::int64_t steps_per_epoch_ = 1;    // not for drawn batches
+  std::int64_t epoch_ = -1;             // the epoch that order_ belongs to
+  std::vector<std::uint32_t> order_;    // a permutation, or the rows drawn last
 };
 
 }  // namespace scaletrace

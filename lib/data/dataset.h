@@ -25,17 +25,21 @@ struct Dataset {
   };
   std::optional<Parameters> initial;
 
-  // Targets at step t are  (cos(t) y + sin(t) y_turned + noise)  with the angle 2 pi t / period where `period` > 0 (the teacher moves on a circle),
-  // each of the steps in `spike_steps` (sorted) times `spike_factor`. All in f32; generators.h has the formula.
-  double period = 0;                      // steps; 0: nothing moves
-  std::vector<float> y_turned;            // N x K, or empty
-  std::vector<float> noise;               // N x K, or empty
+  // The targets at step t, all in f32, every operation rounded by itself:
+  //   nothing moves (period = 0):  y
+  //   the teacher moves:           (c y + s y_turned) + noise,  c = cos(2 pi t / period) and s = sin(2 pi t / period), each rounded to f32 once
+  // and, where t is a spike, that times spike_factor. An overflow is inf: a result, not an error.
+  double period = 0;                      // steps of a full turn; 0: nothing moves
+  std::vector<float> y_turned;            // N x K where period > 0, else empty
+  std::vector<float> noise;               // N x K where period > 0, else empty (then it is a part of y)
   std::vector<std::int64_t> spike_steps;  // sorted, or empty
+  std::int64_t spike_every = 0;           // spikes at its multiples (not at step 0) besides; 0: none
   float spike_factor = 1;
 
-  // Whether the targets at `step` differ from those at `step` - 1 (true for step 0).
+  bool IsSpike(std::int64_t step) const;
+  // False only where the targets at `step` equal those at `step` - 1. True for step 0.
   bool TargetsChange(std::int64_t step) const;
-  // The targets of the rows `rows` (all of them in order where it is empty) at `step`, row-major into `out`. `out` has room for exactly those.
+  // The targets of the rows `rows` (all of them in order where it is empty) at `step`, row-major into `out`, which has room for exactly those.
   void TargetsAt(std::int64_t step, std::span<const std::uint32_t> rows, std::span<float> out) const;
 };
 
