@@ -1,4 +1,5 @@
-// How a struct lists its fields, once, for every use: reading, writing, --set, JSON Schema, reference tables, state files.
+// How a struct lists its fields, once, for every use: reading, writing, --set, JSON Schema, reference tables, state
+// files.
 //
 // A struct with fields has
 //     template <class Self, class V> static void Visit(Self& self, V& v) {
@@ -7,16 +8,23 @@
 //       v.Kind({"init", "what a run starts from"}, self.init);                  // a std::variant of structs with Visit
 //       v.KindGroup({"data", "features and targets"}, "kind", self.data);       // the same, in a mapping of its own
 //     }
-// and works on a const and on a mutable struct. Value takes bool, int64_t, uint64_t, float, double, std::string, an enum
-// that has EnumNames, std::optional of a number (absent is written `none`) and std::vector of those. Kind writes the tag key and,
-// beside it in the same mapping, the fields of the alternative in use; an alternative has kName and kDoc.
+// and works on a const and on a mutable struct. Value takes bool, int64_t, uint64_t, float, double, std::string, an
+// enum that has EnumNames, std::optional of a number (absent is written `none`) and std::vector of those. Kind writes
+// the tag key and, beside it in the same mapping, the fields of the alternative in use; an alternative has kName and
+// kDoc.
 #ifndef SCALETRACE_BASE_FIELDS_H_
 #define SCALETRACE_BASE_FIELDS_H_
 
+#include <array>
+#include <cstddef>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
 
 namespace scaletrace {
 
@@ -71,11 +79,60 @@ struct Field {
   std::string_view key;
   std::string_view doc;  // half a sentence, lower case, no full stop: it stands in tables and in the JSON Schema
   Limits limits = {};
-  std::span<const std::string_view> names = {};  // of a string or a list of strings: the only values allowed, if not empty
+  std::span<const std::string_view> names =
+      {};  // of a string or a list of strings: the only values allowed, if not empty
 };
 
 // An enum used as a field has, found by argument-dependent lookup,
-//     constexpr std::span<const std::string_view> EnumNames(E);   // in the order of the enumerators, which count from 0
+//     constexpr std::span<const std::string_view> EnumNames(E);   // in the order of the enumerators, which count from
+//     0
+
+// The rest is for those who write a visitor (V above): lib/base/json.h and lib/config.
+
+template <class T>
+inline constexpr bool kIsOptional = false;
+template <class T>
+inline constexpr bool kIsOptional<std::optional<T>> = true;
+template <class T>
+inline constexpr bool kIsList = false;
+template <class T>
+inline constexpr bool kIsList<std::vector<T>> = true;
+
+// Calls f.template operator()<Alternative>() for each alternative of a variant, in order.
+template <class Variant, class F>
+constexpr void ForEachKind(F&& f) {
+  [&]<std::size_t... kIndex>(std::index_sequence<kIndex...>) {
+    (f.template operator()<std::variant_alternative_t<kIndex, Variant>>(), ...);
+  }
+  (std::make_index_sequence<std::variant_size_v<Variant>>());
+}
+
+template <class Variant>
+constexpr std::array<std::string_view, std::variant_size_v<Variant>> KindNames() {
+  std::array<std::string_view, std::variant_size_v<Variant>> names = {};
+  std::size_t i = 0;
+  ForEachKind<Variant>([&]<class Alternative>() { names[i++] = Alternative::kName; });
+  return names;
+}
+
+template <class Variant>
+constexpr std::string_view KindName(const Variant& variant) {
+  return std::visit([]<class Alternative>(const Alternative&) -> std::string_view { return Alternative::kName; },
+                    variant);
+}
+
+// Makes `variant` hold the alternative called `name`, with its defaults. False, and no change, where there is none.
+template <class Variant>
+bool SetKind(Variant& variant, std::string_view name) {
+  bool found = false;
+  ForEachKind<Variant>([&]<class Alternative>() {
+    if (!found && Alternative::kName == name) {
+      variant.template emplace<Alternative>();
+      found = true;
+    }
+  });
+  return found;
+}
 
 }  // namespace scaletrace
 
