@@ -15,10 +15,13 @@ struct JaxStep {
       .key = "jax-step",
       .project = "scaletrace's reference step",
       .file = "",
-      .summary = "doubles after growth_interval good steps, halves on overflow, floor 1; grows to inf and then never recovers",
+      .summary =
+          "doubles after growth_interval good steps, halves on overflow, floor 1; grows to inf and then never recovers",
+      .rule = "F: t <- t+1;  if t >= W: S <- 2S, t <- 0\nO: S <- max(S/2, 1);  t <- 0",
       .hold = Hold::kF32,
+      .floor = 1,
       .needs = {.unscaled_finite = true},
-      .claims = {},
+      .claims = {.keeps_powers_of_two = true, .quiet_steps_exact = true},
   };
   static constexpr std::string_view kName = kInfo.key, kDoc = kInfo.summary;
 
@@ -61,7 +64,9 @@ struct JaxStep {
     return {.next = {s.loss_scale * 2.0f, 0}, .event = Event::kGrowth};
   }
 
-  std::int64_t QuietSteps(const State& s) const { return std::max<std::int64_t>(growth_interval - 1 - s.good_steps, 0); }
+  std::int64_t QuietSteps(const State& s) const {
+    return std::max<std::int64_t>(growth_interval - 1 - s.good_steps, 0);
+  }
   State Advance(const State& s, std::int64_t n) const { return {s.loss_scale, s.good_steps + n}; }
 };
 

@@ -5,8 +5,11 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <variant>
+#include <vector>
 
 #include "base/event.h"
+#include "base/json.h"
 #include "scaling/policy.h"
 #include "scaling/policy_list.h"
 
@@ -14,6 +17,7 @@ namespace scaletrace {
 
 class Scaler {
  public:
+  // Throws InputError (kConfig, its key the parameter's) where the parameters do not go together.
   explicit Scaler(const Policy& policy);
 
   struct Decision {
@@ -21,10 +25,12 @@ class Scaler {
     bool apply = true;      // take the step
     double unscale_by = 1;  // divide the gradients by this
     Event event = Event::kNone;
-    bool raised = false;  // the run ends; the state did not change
+    bool raised = false;  // the run ends; the step is not taken
   };
 
   const PolicyInfo& info() const;
+  // The parts of an observation that the policy looks at, with the parameters it has.
+  Needs needs() const;
   double loss_scale() const { return loss_scale_; }  // in force for the next step
   Decision Next(const Observation& observation);
 
@@ -32,24 +38,41 @@ class Scaler {
   std::int64_t QuietSteps() const;
   void Advance(std::int64_t n);
 
-  // The state as one JSON object, and back. Restore throws InputError (kData) naming `file` where the text is not this policy's state.
+  // The state as one JSON object, {"policy": KEY, ...}, and back. Restore throws InputError (kData) naming `file` where
+  // the text is not a state of this policy; the scaler is then unchanged.
   std::string StateJson() const;
   void Restore(std::string_view json, const std::string& file);
+  void Restore(const Json& json, const JsonValue& value);
 
-  bool operator==(const Scaler& other) const { return state_ == other.state_; }
+  // The state's counters besides the scale, in a fixed order: names, and values as CSV cells (flags as 0 and 1).
+  std::vector<std::string_view> CounterNames() const;
+  std::vector<std::string> Counters() const;
+
+  // The same policy kind in the same state; parameters are not compared.
+  bool operator==(const Scaler& other) const;
 
  private:
-  template <class V>
-  struct States;
-  template <class... Ps>
-  struct States<std::variant<Ps...>> {
-    using type = std::variant<typename Ps::State...>;
+  template <class P>
+  struct Driven {
+    P policy;
+    typename P::State state;
   };
+  template <class V>
+  struct DrivenList;
+  template <class... Ps>
+  struct DrivenList<std::variant<Ps...>> {
+    using type = std::variant<Driven<Ps>...>;
+  };
+  using AnyDriven = DrivenList<Policy>::type;
 
-  Policy policy_;
-  States<Policy>::type state_;
+  AnyDriven driven_;
   double loss_scale_;
 };
+
+// Checks that no Field can express: see policy.h. Throws InputError (kConfig).
+void Validate(const Policy& policy);
+// One sentence for each parameter value that is accepted although it makes little sense, as "KEY: SENTENCE".
+std::vector<std::string> Warnings(const Policy& policy);
 
 }  // namespace scaletrace
 
