@@ -28,8 +28,8 @@ except ImportError as missing:
 EXIT_USAGE, EXIT_DATA = 2, 3
 FORMATS = (".png", ".svg", ".pdf")
 
-# Line thinning: at most four points (first, lowest, highest, last) for each of this many slices of the x axis. That is
-# finer than the pixels of the picture, so the thinned line looks like the full one.
+# Line thinning: at most four points (first, lowest, highest, last) for each of this many slices of the x axis. That
+# is finer than the pixels of the picture, so the thinned line looks like the full one.
 SLICES = 3000
 
 
@@ -44,7 +44,7 @@ OVERFLOWS = ("raise", "floor", "forgiven", "backoff", "overflow")  # events of s
 
 
 class Trace:
-    """Arrays, one entry a row: step, loss, scale (float), skipped (bool), event (index into EVENTS), good (float or None)."""
+    """Arrays, one entry a row: step, loss, scale, good (float; good may be None), skipped (bool), event (in EVENTS)."""
 
 
 def read_trace(path):
@@ -54,7 +54,7 @@ def read_trace(path):
                 raise DataError(f"{path}: the file is empty")
             file.seek(-1, os.SEEK_END)
             complete = file.read(1) == b"\n"
-        with open(path, encoding="latin-1", newline="") as file:  # maps every byte: junk gives a message, not an exception
+        with open(path, encoding="latin-1", newline="") as file:  # every byte is a character
             header = file.readline(1 << 16).rstrip("\r\n").split(",")
             wanted = wanted_columns(path, header)
             table = read_table(path, file, header, wanted, complete)
@@ -147,7 +147,7 @@ def shown(text, longest=80):
 
 
 def name_of(folder):
-    """The `name` of the run in this folder, or None. One plain line of a file that the program wrote: no YAML reader."""
+    """The `name` of the run in this folder, or None. A line of a file that the program wrote needs no YAML reader."""
     try:
         with open(os.path.join(folder, "config.resolved.yaml"), encoding="utf-8", errors="replace") as file:
             for line in file:
@@ -185,7 +185,7 @@ def stretches(mask, joins):
 
 
 def marked_rows(trace, code, joins):
-    """Rows that get the mark of this event: all of them, but of an unbroken streak at one scale only the first and last."""
+    """Rows that get the mark of this event: all, but of an unbroken streak at one scale only the first and last."""
     same = joins & (trace.scale[1:] == trace.scale[:-1])
     return np.unique(stretches(trace.event == code, same))
 
@@ -306,7 +306,7 @@ def draw(trace, title):
 
 
 def shade_skipped(trace, joins, panels, width):
-    """Grey where the update was skipped; where the stretches are too many to tell apart, the greyer the larger their share."""
+    """Grey where the update was skipped; of stretches too many to tell apart, the greyer the larger their share."""
     runs = stretches(trace.skipped, joins)
     if not len(runs):
         return None
@@ -389,10 +389,11 @@ def draw_loss(axes, trace, joins):
 
 
 def label_decades(axes, bottom, top):
-    """Labels for a log axis from 10^bottom to 10^top: 1, 2, 5 of each decade where few, every n-th decade where many."""
+    """Labels a log axis from 10^bottom to 10^top: 1, 2, 5 of each decade if few, every n-th decade if many."""
+    within = range(int(np.floor(bottom)), int(np.ceil(top)) + 1)
     if top - bottom < 2.2:
         plain = -3 <= bottom and top <= 5
-        pairs = [(digit, decade) for decade in range(int(np.floor(bottom)), int(np.ceil(top)) + 1) for digit in (1, 2, 5)]
+        pairs = [(digit, decade) for decade in within for digit in (1, 2, 5)]
         axes.set_yticks(
             [digit * 10.0**decade for digit, decade in pairs],
             [f"{digit * 10.0**decade:g}" if plain else rf"${digit}\times10^{{{decade}}}$" for digit, decade in pairs])
@@ -402,8 +403,8 @@ def label_decades(axes, bottom, top):
     stride = next(n for n in (1, 2, 5, 10, 20, 50, 100) if (top - bottom) / n <= 6)
     decades = range(int(np.ceil(bottom / stride)) * stride, int(np.floor(top)) + 1, stride)
     axes.set_yticks([10.0**decade for decade in decades], [f"$10^{{{decade}}}$" for decade in decades])
-    minor = [digit * 10.0**decade for decade in range(int(np.floor(bottom)), int(np.ceil(top)) + 1) for digit in range(2, 10)]
-    axes.set_yticks([tick for tick in minor if bottom <= np.log10(tick) <= top] if top - bottom <= 4.5 else [], minor=True)
+    minor = [digit * 10.0**decade for decade in within for digit in range(2, 10)] if top - bottom <= 4.5 else []
+    axes.set_yticks([tick for tick in minor if bottom <= np.log10(tick) <= top], minor=True)
 
 
 def draw_scale(axes, trace, joins, end):
@@ -433,7 +434,8 @@ def draw_scale(axes, trace, joins, end):
     axes.set_yticks(ticks, labels)
 
     # The step function as its corners: a row's scale holds until the next row, the last one's to the end of its step.
-    changes = np.flatnonzero(np.append(True, ~((level[1:] == level[:-1]) | (np.isnan(level[1:]) & np.isnan(level[:-1])))))
+    same = (level[1:] == level[:-1]) | (np.isnan(level[1:]) & np.isnan(level[:-1]))
+    changes = np.flatnonzero(np.append(True, ~same))
     x = np.append(np.repeat(trace.step[changes], 2)[1:], end)
     x, y = thin_line(x, np.repeat(level[changes], 2))
     axes.plot(x, y, color=SCALE, linewidth=1.1 if len(x) < 500 else 0.7, gid="scale", solid_joinstyle="miter", zorder=3)
@@ -482,10 +484,12 @@ def save(figure, path):
 
 def main(arguments):
     parser = argparse.ArgumentParser(
-        prog="plot.py", description="Draws a trace: the loss above, the loss scale below, a mark for each event.",
-        epilog="examples:  plot.py runs/quickstart      plot.py trace.csv -o figure.pdf --title 'bf16, growth every 50'")
-    parser.add_argument("trace", metavar="TRACE|RUNFOLDER", help="a trace (CSV), or a run's folder with a trace.csv in it")
-    parser.add_argument("-o", "--output", metavar="FILE", help="what to write: .png, .svg or .pdf (default: a PNG beside the trace)")
+        prog="plot.py",
+        description="Draws a trace: the loss above, the loss scale below, a mark for each event.",
+        epilog="examples:  plot.py runs/quickstart   plot.py trace.csv -o figure.pdf --title 'growth every 50'")
+    parser.add_argument("trace", metavar="TRACE|RUNFOLDER", help="a trace (CSV), or a folder with a trace.csv in it")
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", help="what to write: .png, .svg or .pdf (default: a PNG beside the trace)")
     parser.add_argument("--title", help="default: the run's name; '' for none")
     options = parser.parse_args(arguments)
 
