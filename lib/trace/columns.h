@@ -35,6 +35,10 @@ struct Column {
 std::span<const Column> Columns();
 std::span<const std::string_view> ColumnNames();
 std::vector<std::string> DefaultColumns();
+// The column of that name, or nullptr.
+const Column* FindColumn(std::string_view name);
+// What must be computed for these columns: bits of ColumnNeeds.
+std::uint32_t NeedsOf(std::span<const std::string> columns);
 
 // Which rows and columns a trace keeps.
 struct TraceOptions {

@@ -1,0 +1,472 @@
+// The vector kernels, compiled once for each instruction set. What they must equal: reference.cc. Who packs the layouts and sets the flushing mode: model/.
+#include "kernels/kernels.h"
+
+// Targets with vectors of unknown length can't hold them in arrays; NEON serves those processors.
+#define HWY_DISABLED_TARGETS (HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "kernels/kernels.cc"
+// clang-format off
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+// clang-format on
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+HWY_BEFORE_NAMESPACE();
+namespace scaletrace {
+namespace HWY_NAMESPACE {
+namespace {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+using Floats = hn::CappedTag<float, kPad>;
+using Ints = hn::RebindToSigned<Floats>;
+using VF = hn::Vec<Floats>;
+using VI = hn::Vec<Ints>;
+constexpr std::size_t kLanes = hn::MaxLanes(Floats());
+constexpr std::size_t kGroups = kPad / kLanes;
+
+// Highway's MulAdd rounds twice where the processor has no fused multiply-add.
+#undef SCALETRACE_FUSED
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SSSE3 || HWY_TARGET == HWY_SSE4 || \
+    (defined(HWY_SSE2) && HWY_TARGET == HWY_SSE2)
+#define SCALETRACE_FUSED 0
+#else
+#define SCALETRACE_FUSED 1
+#endif
+
+HWY_INLINE VF Fma(VF a, VF b, VF c) {
+#if SCALETRACE_FUSED
+  return hn::MulAdd(a, b, c);
+#else
+  HWY_ALIGN float pa[kLanes], pb[kLanes], pc[kLanes];
+  const Floats d;
+  hn::Store(a, d, pa);
+  hn::Store(b, d, pb);
+  hn::Store(c, d, pc);
+  for (std::size_t i = 0; i < kLanes; ++i) pc[i] = std::fma(pa[i], pb[i], pc[i]);
+  return hn::Load(d, pc);
+#endif
+}
+
+HWY_INLINE VI Bits(VF v) { return hn::BitCast(Ints(), v); }
+HWY_INLINE VF FromBits(VI v) { return hn::BitCast(Floats(), v); }
+HWY_INLINE VI Int(std::int32_t v) { return hn::Set(Ints(), v); }
+
+// The first `count` < kLanes floats, zeros behind them; nothing beyond them is touched.
+HWY_INLINE VF LoadPart(const float* from, std::size_t count) {
+#if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
+  return hn::MaskedLoad(hn::FirstN(Floats(), count), Floats(), from);
+#else
+  HWY_ALIGN float part[kLanes] = {};
+  for (std::size_t i = 0; i < count; ++i) part[i] = from[i];
+  return hn::Load(Floats(), part);
+#endif
+}
+
+HWY_INLINE void StorePart(VF v, std::size_t count, float* to) {
+#if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
+  hn::BlendedStore(v, hn::FirstN(Floats(), count), Floats(), to);
+#else
+  HWY_ALIGN float part[kLanes];
+  hn::Store(v, Floats(), part);
+  for (std::size_t i = 0; i < count; ++i) to[i] = part[i];
+#endif
+}
+
+// f(load, store-or-use) over n floats: body(i, v, count) with `count` valid lanes.
+template <class Body>
+HWY_INLINE void ForEachVector(const float* in, std::size_t n, const Body& body) {
+  std::size_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) body(i, hn::LoadU(Floats(), in + i), kLanes);
+  if (i < n) body(i, LoadPart(in + i, n - i), n - i);
+}
+
+HWY_INLINE void StoreCount(VF v, std::size_t count, float* to) {
+  if (count == kLanes) {
+    hn::StoreU(v, Floats(), to);
+  } else {
+    StorePart(v, count, to);
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------- rounding to a format
+// Integer operations on the bits: Highway's own conversions truncate or are wrong on some targets, and a conversion instruction flushes.
+
+constexpr std::int32_t kMagnitude = 0x7FFFFFFF;
+constexpr std::int32_t kInf = 0x7F800000;
+constexpr std::int32_t kQuietNan = 0x7FC00000;
+
+HWY_INLINE std::int32_t BitsOf(float value) {
+  std::int32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
+HWY_INLINE float FloatOf(std::int32_t bits) {
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+struct RoundNothing {
+  explicit RoundNothing(const Format&) {}
+  HWY_INLINE VF operator()(VF v) const { return v; }
+};
+
+struct RoundBfloat16 {
+  explicit RoundBfloat16(const Format&) {}
+  HWY_INLINE VF operator()(VF v) const {
+    const VI bits = Bits(v);
+    const VI odd = hn::And(hn::BitCast(Ints(), hn::ShiftRight<16>(hn::BitCast(hn::RebindToUnsigned<Floats>(), bits))), Int(1));
+    // A carry out of the mantissa raises the exponent, at the top to infinity. A NaN must not be carried into.
+    const VI carried = hn::Add(bits, hn::Add(odd, Int(0x7FFF)));
+    const auto is_nan = hn::Gt(hn::And(bits, Int(kMagnitude)), Int(kInf));
+    const VI rounded = hn::IfThenElse(is_nan, hn::Or(bits, Int(kQuietNan)), carried);
+    return FromBits(hn::And(rounded, Int(static_cast<std::int32_t>(0xFFFF0000))));
+  }
+};
+
+struct RoundAny {
+  explicit RoundAny(const Format& f)
+      : dropped(23 - f.mantissa_bits),
+        max_bits(BitsOf(f.max_finite)),
+        overflow(f.has_inf ? kInf : f.has_nan ? kQuietNan : max_bits),
+        // With f32's bias the subnormals of both coincide and the normal path serves them. Otherwise the smallest normal is where it ends.
+        smallest_normal(f.bias == 127 ? 0 : (128 - f.bias) << 23),
+        // 2^23 units of the format's last subnormal place: adding it makes f32's own rounding fall on that place.
+        magic(FloatOf((128 - f.bias - f.mantissa_bits + 23) << 23)),
+        zero_sign(f.negative_zero) {}
+
+  HWY_INLINE VF operator()(VF v) const {
+    const VI bits = Bits(v);
+    const VI magnitude = hn::And(bits, Int(kMagnitude));
+    VI sign = hn::AndNot(Int(kMagnitude), bits);
+    const VI odd = hn::And(hn::ShiftRightSame(magnitude, dropped), Int(1));
+    const VI half = Int((1 << (dropped - 1)) - 1);
+    VI rounded = hn::And(hn::Add(magnitude, hn::Add(odd, half)), Int(~((1 << dropped) - 1)));
+    const VF shift = hn::Set(Floats(), magic);
+    const VI small = Bits(hn::Sub(hn::Add(FromBits(magnitude), shift), shift));
+    rounded = hn::IfThenElse(hn::Lt(magnitude, Int(smallest_normal)), small, rounded);
+    rounded = hn::IfThenElse(hn::Gt(rounded, Int(max_bits)), Int(overflow), rounded);
+    rounded = hn::IfThenElse(hn::Gt(magnitude, Int(kInf)), Int(kQuietNan), rounded);
+    if (!zero_sign) sign = hn::IfThenElse(hn::Eq(rounded, Int(0)), Int(0), sign);
+    return FromBits(hn::Or(rounded, sign));
+  }
+
+  int dropped;
+  std::int32_t max_bits, overflow, smallest_normal;
+  float magic;
+  bool zero_sign;
+};
+
+// ---------------------------------------------------------------------------------------------------- the two products
+
+// Outputs k0 .. k0+NK-1 at the columns j0 .. : sum over t of a[k, t] * x[t, j], t ascending, one fused multiply-add a term; of a single term the bare product.
+template <int NK, int NV, class Use>
+HWY_INLINE void Tile(std::size_t terms, const float* HWY_RESTRICT a, std::size_t a_stride, const float* HWY_RESTRICT x,
+                     std::size_t x_stride, std::size_t k0, std::size_t j0, const Use& use) {
+  const Floats d;
+  VF sum[NK][NV];
+  a += k0 * a_stride;
+  x += j0;
+  for (int k = 0; k < NK; ++k) {
+    const VF first = hn::Set(d, a[static_cast<std::size_t>(k) * a_stride]);
+    for (int v = 0; v < NV; ++v) {
+      const VF column = hn::LoadU(d, x + static_cast<std::size_t>(v) * kLanes);
+      sum[k][v] = terms == 1 ? hn::Mul(first, column) : Fma(first, column, hn::Zero(d));
+    }
+  }
+  for (std::size_t t = 1; t < terms; ++t) {
+    x += x_stride;
+    VF columns[NV];
+    for (int v = 0; v < NV; ++v) columns[v] = hn::LoadU(d, x + static_cast<std::size_t>(v) * kLanes);
+    for (int k = 0; k < NK; ++k) {
+      const VF factor = hn::Set(d, a[static_cast<std::size_t>(k) * a_stride + t]);
+      for (int v = 0; v < NV; ++v) sum[k][v] = Fma(factor, columns[v], sum[k][v]);
+    }
+  }
+  for (int k = 0; k < NK; ++k) {
+    for (int v = 0; v < NV; ++v) {
+      use(k0 + static_cast<std::size_t>(k), j0 + static_cast<std::size_t>(v) * kLanes, sum[k][v]);
+    }
+  }
+}
+
+template <int NV, class Use>
+HWY_INLINE void Columns(std::size_t terms, std::size_t outputs, const float* a, std::size_t a_stride, const float* x,
+                        std::size_t x_stride, std::size_t j0, const Use& use) {
+  std::size_t k = 0;
+  for (; k + 4 <= outputs; k += 4) Tile<4, NV>(terms, a, a_stride, x, x_stride, k, j0, use);
+  for (; k < outputs; ++k) Tile<1, NV>(terms, a, a_stride, x, x_stride, k, j0, use);
+}
+
+// use(k, j, v): v holds the outputs k at columns j .. j + kLanes - 1, of which those beyond `columns` are rubbish. Lanes are columns, so the sums are those of the
+// plain loop at any vector width. Register use: 4 x 4 sums and 4 columns of 32 registers, or 4 x 2 and 2 of 16.
+template <class Use>
+HWY_INLINE void Product(std::size_t terms, std::size_t columns, std::size_t outputs, const float* a, std::size_t a_stride,
+                        const float* x, std::size_t x_stride, const Use& use) {
+  constexpr int kWide = kLanes == 16 ? 4 : 2;
+  std::size_t j = 0;
+  for (; j + (kWide - 1) * kLanes < columns; j += kWide * kLanes) Columns<kWide>(terms, outputs, a, a_stride, x, x_stride, j, use);
+  for (; j < columns; j += kLanes) Columns<1>(terms, outputs, a, a_stride, x, x_stride, j, use);
+}
+
+// ---------------------------------------------------------------------------------------------------- the loss
+
+// Squares of the errors (K x stride), element i = row * K + k added to lane i mod 16, the lanes added in order.
+HWY_INLINE float SumOfSquares(const float* errors, std::size_t stride, std::size_t rows, std::size_t outputs) {
+  const Floats d;
+  const Ints di;
+  const std::size_t n = rows * outputs;
+  const auto K = static_cast<std::int32_t>(outputs);
+  VF sums[kGroups];
+  VI row[kGroups], k[kGroups];
+  for (std::size_t g = 0; g < kGroups; ++g) {
+    sums[g] = hn::Zero(d);
+    HWY_ALIGN std::int32_t first_row[kLanes], first_k[kLanes];
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      const auto i = static_cast<std::int32_t>(g * kLanes + lane);
+      first_row[lane] = i / K;
+      first_k[lane] = i % K;
+    }
+    row[g] = hn::Load(di, first_row);
+    k[g] = hn::Load(di, first_k);
+  }
+  const VI row_step = Int(16 / K), k_step = Int(16 % K), k_end = Int(K), stride_vector = Int(static_cast<std::int32_t>(stride));
+  for (std::size_t i = 0; i < n; i += kPad) {
+    for (std::size_t g = 0; g < kGroups; ++g) {
+      const std::size_t at = i + g * kLanes;
+      if (at >= n) break;
+      const auto valid = hn::FirstN(d, n - at);
+      VF e;
+      if (outputs == 1) {
+        e = hn::LoadU(d, errors + at);  // the padding of the row makes room
+      } else {
+        const VI index = hn::Add(hn::Mul(k[g], stride_vector), row[g]);
+        e = hn::GatherIndex(d, errors, hn::IfThenElseZero(hn::FirstN(di, n - at), index));
+        k[g] = hn::Add(k[g], k_step);
+        const auto wrapped = hn::Gt(k[g], hn::Sub(k_end, Int(1)));
+        k[g] = hn::Sub(k[g], hn::IfThenElseZero(wrapped, k_end));
+        row[g] = hn::Add(hn::Add(row[g], row_step), hn::IfThenElseZero(wrapped, Int(1)));
+      }
+      sums[g] = hn::Add(sums[g], hn::IfThenElseZero(valid, hn::Mul(e, e)));
+    }
+  }
+  HWY_ALIGN float lanes[kPad];
+  for (std::size_t g = 0; g < kGroups; ++g) hn::Store(sums[g], d, lanes + g * kLanes);
+  float sum = lanes[0];
+  for (std::size_t lane = 1; lane < kPad; ++lane) sum += lanes[lane];
+  return sum;
+}
+
+// ---------------------------------------------------------------------------------------------------- the sum over the rows
+
+constexpr std::size_t kBlock = 32;
+
+// NV vectors of sums at once, so that the long chain of dependent additions of one hides behind the others'. Lane m of `first` + ... is the sum of block m % blocks of
+// output m / blocks.
+template <int NV, class Round>
+HWY_INLINE void SumBlocks(const Round& round, const float* in, std::size_t stride, std::size_t rows, std::size_t blocks,
+                          std::size_t sums, std::size_t first, float* out) {
+  const Floats d;
+  const Ints di;
+  const std::size_t length = blocks == 1 ? rows : kBlock;
+  const std::size_t front = blocks == 1 ? 0 : (blocks * kBlock - rows) / 2;
+  VI row[NV], start[NV];
+  VF sum[NV];
+  for (int v = 0; v < NV; ++v) {
+    HWY_ALIGN std::int32_t first_row[kLanes], first_start[kLanes];
+    for (std::size_t lane = 0; lane < kLanes; ++lane) {
+      const std::size_t m = std::min(first + static_cast<std::size_t>(v) * kLanes + lane, sums - 1);
+      first_row[lane] = static_cast<std::int32_t>(m % blocks * kBlock) - static_cast<std::int32_t>(front);
+      first_start[lane] = static_cast<std::int32_t>(m / blocks * stride);
+    }
+    row[v] = hn::Load(di, first_row);
+    start[v] = hn::Load(di, first_start);
+    sum[v] = hn::Zero(d);
+  }
+  const VI last = Int(static_cast<std::int32_t>(rows) - 1);
+  for (std::size_t i = 0; i < length; ++i) {
+    for (int v = 0; v < NV; ++v) {
+      // Rows before the first and behind the last are zeros.
+      const auto valid = hn::AndNot(hn::Gt(row[v], last), hn::Gt(row[v], Int(-1)));
+      const VI index = hn::IfThenElseZero(valid, hn::Add(start[v], row[v]));
+      const VI term = hn::IfThenElseZero(valid, Bits(hn::GatherIndex(d, in, index)));
+      sum[v] = round(hn::Add(sum[v], FromBits(term)));
+      row[v] = hn::Add(row[v], Int(1));
+    }
+  }
+  for (int v = 0; v < NV; ++v) {
+    const std::size_t at = first + static_cast<std::size_t>(v) * kLanes;
+    if (at < sums) StoreCount(sum[v], std::min(kLanes, sums - at), out + at);
+  }
+}
+
+// in: outputs x stride, `rows` of them used. out: one sum an output. scratch: SumScratch(rows, outputs).
+template <class Round>
+HWY_INLINE void SumRows(const Round& round, const float* in, std::size_t stride, std::size_t rows, std::size_t outputs,
+                        float* scratch, float* out) {
+  if (rows == 1) {
+    for (std::size_t k = 0; k < outputs; ++k) out[k] = in[k * stride];
+    return;
+  }
+  while (true) {
+    const std::size_t blocks = rows <= kBlock ? 1 : (rows + kBlock - 1) / kBlock;
+    const std::size_t sums = outputs * blocks;
+    float* to = blocks == 1 ? out : scratch;
+    std::size_t m = 0;
+    for (; m + 4 * kLanes <= sums; m += 4 * kLanes) SumBlocks<4>(round, in, stride, rows, blocks, sums, m, to);
+    for (; m < sums; m += kLanes) SumBlocks<1>(round, in, stride, rows, blocks, sums, m, to);
+    if (blocks == 1) return;
+    in = to;
+    stride = blocks;
+    rows = blocks;
+    scratch += sums;
+  }
+}
+
+// ---------------------------------------------------------------------------------------------------- the step
+
+template <class Round>
+HWY_INLINE void RoundAll(const Round& round, const float* in, std::size_t n, float* out) {
+  ForEachVector(in, n, [&](std::size_t i, VF v, std::size_t count) { StoreCount(round(v), count, out + i); });
+}
+
+template <class Round>
+HWY_INLINE float GradientsIn(const Round& round, const GradientArgs& args) {
+  const Floats d;
+  const std::size_t B = args.rows, D = args.features, K = args.outputs, n = B * K;
+  const std::size_t row_stride = Padded(B);
+  RoundAll(round, args.parameters, K * D + K, args.rounded);
+
+  const float* HWY_RESTRICT bias = args.rounded + K * D;
+  const float inverse_n = 1.0f / static_cast<float>(n);
+  // g = R((S c) e) with c = 2/n; a single target is R(S (2 e)).
+  const VF before = hn::Set(d, n == 1 ? 2.0f : 1.0f);
+  const VF factor = hn::Set(d, n == 1 ? args.loss_scale : args.loss_scale * (2.0f * inverse_n));
+  Product(D, B, K, args.rounded, D, args.x_by_feature, row_stride, [&](std::size_t k, std::size_t j, VF h) {
+    VF prediction = hn::Add(round(h), hn::Set(d, bias[k]));
+    if (args.round_predictions) prediction = round(prediction);
+    const std::size_t at = k * row_stride + j;
+    const VF e = hn::Sub(prediction, hn::LoadU(d, args.y + at));
+    hn::StoreU(e, d, args.errors + at);
+    hn::StoreU(round(hn::Mul(factor, hn::Mul(before, e))), d, args.signals + at);
+  });
+  const float loss = SumOfSquares(args.errors, row_stride, B, K) * inverse_n;
+
+  SumRows(round, args.signals, row_stride, B, K, args.sums, args.gradients + K * D);
+  Product(B, D, K, args.signals, row_stride, args.x_by_row, Padded(D), [&](std::size_t k, std::size_t j, VF sum) {
+    StoreCount(round(sum), std::min(kLanes, D - j), args.gradients + k * D + j);
+  });
+  return loss;
+}
+
+// f(rounder) with the cheapest rounder for the format.
+template <class F>
+HWY_INLINE auto WithRounding(const Format& format, const F& f) {
+  if (format.mantissa_bits == 23) return f(RoundNothing(format));
+  if (format.bias == 127 && format.mantissa_bits == 7) return f(RoundBfloat16(format));
+  return f(RoundAny(format));
+}
+
+float Gradients(const GradientArgs& args) {
+  return WithRounding(*args.format, [&](const auto& round) { return GradientsIn(round, args); });
+}
+
+void RoundTo(const Format& format, const float* in, std::size_t n, float* out) {
+  WithRounding(format, [&](const auto& round) { RoundAll(round, in, n, out); });
+}
+
+// Whether the largest magnitude, as bits, is that of a finite number.
+HWY_INLINE bool AllFinite(VI largest) {
+  HWY_ALIGN std::int32_t lanes[kLanes];
+  hn::Store(largest, Ints(), lanes);
+  std::int32_t most = 0;
+  for (const std::int32_t lane : lanes) most = std::max(most, lane);
+  return most < kInf;
+}
+
+Finite Divide(const float* dividends, float divisor, std::size_t n, float* quotients) {
+  const VF divisors = hn::Set(Floats(), divisor);
+  VI before = Int(0), after = Int(0);
+  ForEachVector(dividends, n, [&](std::size_t i, VF v, std::size_t count) {
+    const VF quotient = hn::Div(v, divisors);
+    StoreCount(quotient, count, quotients + i);
+    const VI magnitude = hn::And(Bits(quotient), Int(kMagnitude));
+    before = hn::Max(before, hn::And(Bits(v), Int(kMagnitude)));
+    // 0/0 in the lanes behind the end must not count.
+    after = hn::Max(after, count == kLanes ? magnitude : hn::IfThenElseZero(hn::FirstN(Ints(), count), magnitude));
+  });
+  return {AllFinite(before), AllFinite(after)};
+}
+
+void Update(const float* gradients, float lr, std::size_t n, float* parameters) {
+  const VF minus_lr = hn::Set(Floats(), -lr);
+  ForEachVector(gradients, n, [&](std::size_t i, VF g, std::size_t count) {
+    const VF p = count == kLanes ? hn::LoadU(Floats(), parameters + i) : LoadPart(parameters + i, count);
+    StoreCount(Fma(minus_lr, g, p), count, parameters + i);
+  });
+}
+
+KernelTable Table() {
+  return {hwy::TargetName(HWY_TARGET), &Gradients, &Divide, &Update, &RoundTo};
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace scaletrace
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace scaletrace {
+namespace {
+
+HWY_EXPORT(Table);
+
+struct Compiled {
+  std::vector<KernelTable> tables;
+  std::vector<std::string_view> names;
+
+  // Highway chooses by a process-wide mask. It is set here for each target in turn and put back before anyone else sees it; a target
+  // that was not compiled in would silently give another one's table, so that the table's own name decides.
+  Compiled() {
+    for (int bit = 0; bit < 62; ++bit) {
+      const std::int64_t target = std::int64_t{1} << bit;
+      if ((HWY_TARGETS & target) == 0) continue;
+      names.push_back(hwy::TargetName(target));
+    }
+    for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+      hwy::SetSupportedTargetsForTest(target);
+      hwy::GetChosenTarget().Update(target);
+      const KernelTable table = HWY_DYNAMIC_DISPATCH(Table)();
+      if (table.target == hwy::TargetName(target)) tables.push_back(table);
+    }
+    hwy::SetSupportedTargetsForTest(0);
+    hwy::GetChosenTarget().DeInit();
+  }
+};
+
+const Compiled& All() {
+  static const Compiled compiled;
+  return compiled;
+}
+
+}  // namespace
+
+std::span<const KernelTable> CompiledKernels() { return All().tables; }
+std::span<const std::string_view> CompiledTargetNames() { return All().names; }
+
+const KernelTable* FindKernels(std::string_view target) {
+  for (const KernelTable& table : All().tables) {
+    if (target.empty() || table.target == target) return &table;
+  }
+  return nullptr;
+}
+
+}  // namespace scaletrace
+#endif  // HWY_ONCE

@@ -1,0 +1,141 @@
+#include "trace/columns.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <optional>
+#include <type_traits>
+
+#include "base/number.h"
+
+namespace scaletrace {
+namespace {
+
+char* WriteText(char* out, std::string_view text) {
+  std::memcpy(out, text.data(), text.size());
+  return out + text.size();
+}
+
+template <class T>
+bool Assign(std::optional<T> value, T& to) {
+  if (value) to = *value;
+  return value.has_value();
+}
+
+// Cells of a plain member, by its type.
+template <auto kMember>
+char* WriteMember(char* out, const StepRecord& record) {
+  const auto& value = record.*kMember;
+  if constexpr (std::is_same_v<decltype(value), const bool&>) {
+    *out = value ? '1' : '0';
+    return out + 1;
+  } else {
+    return WriteNumber(out, value);
+  }
+}
+
+template <auto kMember>
+bool ReadMember(std::string_view cell, StepRecord& record) {
+  auto& value = record.*kMember;
+  using T = std::remove_reference_t<decltype(value)>;
+  if constexpr (std::is_same_v<T, bool>) {
+    value = cell == "1";
+    return cell == "0" || cell == "1";
+  } else if constexpr (std::is_same_v<T, float>) {
+    return Assign(ReadCsvFloat(cell), value);
+  } else if constexpr (std::is_same_v<T, double>) {
+    return Assign(ReadCsvDouble(cell), value);
+  } else {
+    return Assign(ReadInteger(cell), value);
+  }
+}
+
+char* WriteEvent(char* out, const StepRecord& record) { return WriteText(out, Name(record.event)); }
+
+bool ReadEvent(std::string_view cell, StepRecord& record) {
+  const auto* found = std::find(std::begin(kEventNames), std::end(kEventNames), cell);
+  if (found == std::end(kEventNames)) return false;
+  record.event = static_cast<Event>(found - std::begin(kEventNames));
+  return true;
+}
+
+char* WriteTensor(char* out, const StepRecord& record) {
+  return record.nonfinite_tensor == 0 ? out : WriteText(out, {&record.nonfinite_tensor, 1});
+}
+
+bool ReadTensor(std::string_view cell, StepRecord& record) {
+  record.nonfinite_tensor = cell.empty() ? '\0' : cell[0];
+  return cell.empty() || cell == "w" || cell == "b";
+}
+
+char* WriteIndex(char* out, const StepRecord& record) {
+  return record.nonfinite_tensor == 0 ? out : WriteNumber(out, record.nonfinite_index);
+}
+
+bool ReadIndex(std::string_view cell, StepRecord& record) {
+  record.nonfinite_index = 0;
+  return cell.empty() || Assign(ReadInteger(cell), record.nonfinite_index);
+}
+
+template <auto kMember>
+constexpr Column Plain(std::string_view name, std::string_view doc, std::uint32_t needs = kNeedsNothing, bool in_default = false) {
+  return {name, doc, needs, in_default, &WriteMember<kMember>, &ReadMember<kMember>};
+}
+
+using R = StepRecord;
+
+constexpr Column kColumns[] = {
+    Plain<&R::step>("step", "number of the attempt, from 0; skipped ones count", kNeedsNothing, true),
+    Plain<&R::epoch>("epoch", "whole epochs before this step"),
+    Plain<&R::loss>("loss", "mean squared error of the batch before the update, unscaled", kNeedsNothing, true),
+    Plain<&R::loss_scale>("loss_scale", "scale in force during this step", kNeedsNothing, true),
+    Plain<&R::good_steps>("good_steps", "finite steps since the last overflow or change of the scale, before this step", kNeedsNothing,
+                          true),
+    Plain<&R::grads_finite>("grads_finite", "1 where the policy took the gradients for finite, else 0", kNeedsNothing, true),
+    {"event", "what the policy did: raise, floor, forgiven, backoff, overflow, ceiling, growth, or nothing", kNeedsNothing, true, &WriteEvent,
+     &ReadEvent},
+    Plain<&R::lr>("lr", "learning rate of this step"),
+    Plain<&R::grad_norm>("grad_norm", "Euclidean norm of the unscaled gradients of w and b, summed in double", kNeedsGradNorm),
+    Plain<&R::grad_max_abs>("grad_max_abs", "largest magnitude of an unscaled gradient entry", kNeedsGradMax),
+    Plain<&R::underflow>("underflow", "share of the entries of the scaled output gradient that are 0 where the error is not", kNeedsUnderflow),
+    Plain<&R::weight_norm>("weight_norm", "Euclidean norm of w and b before the update, summed in double", kNeedsWeightNorm),
+    Plain<&R::skipped_total>("skipped_total", "steps skipped so far, this one included"),
+    Plain<&R::skipped_in_a_row>("skipped_in_a_row", "steps skipped in an unbroken row that ends here; 0 where this one was applied"),
+    {"nonfinite_tensor", "w or b: where the first non-finite gradient entry sits; empty where all are finite", kNeedsNonfinitePlace, false,
+     &WriteTensor, &ReadTensor},
+    {"nonfinite_index", "its row-major index in that tensor", kNeedsNonfinitePlace, false, &WriteIndex, &ReadIndex},
+};
+
+constexpr auto kNames = [] {
+  std::array<std::string_view, std::size(kColumns)> names{};
+  for (std::size_t i = 0; i < names.size(); ++i) names[i] = kColumns[i].name;
+  return names;
+}();
+
+}  // namespace
+
+std::span<const Column> Columns() { return kColumns; }
+std::span<const std::string_view> ColumnNames() { return kNames; }
+
+std::vector<std::string> DefaultColumns() {
+  std::vector<std::string> names;
+  for (const Column& column : kColumns) {
+    if (column.in_default) names.emplace_back(column.name);
+  }
+  return names;
+}
+
+const Column* FindColumn(std::string_view name) {
+  const auto* found = std::find_if(std::begin(kColumns), std::end(kColumns), [&](const Column& c) { return c.name == name; });
+  return found == std::end(kColumns) ? nullptr : found;
+}
+
+std::uint32_t NeedsOf(std::span<const std::string> columns) {
+  std::uint32_t needs = kNeedsNothing;
+  for (const std::string& name : columns) {
+    if (const Column* column = FindColumn(name)) needs |= column->needs;
+  }
+  return needs;
+}
+
+}  // namespace scaletrace
