@@ -117,6 +117,7 @@ std::string NumberNote(const YamlNode& node, bool integer) {
   if (rest.find('_') != std::string_view::npos) return "no underscores";
   if (rest.find(':') != std::string_view::npos || rest.find(',') != std::string_view::npos) return "no separators";
   if (rest.size() > 1 && rest[0] == '0' && rest[1] >= '0' && rest[1] <= '9') return "no leading zeros";
+  if (integer && ReadInteger(text)) return "";
   if (integer && ReadDouble(text)) {
     return rest.find_first_of(".e") == std::string_view::npos ? "too large for 64 bits"
                                                               : "an integer has no point and no exponent";

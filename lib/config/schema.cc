@@ -192,8 +192,12 @@ class SchemaVisitor {
 // Text inside a table's cell.
 std::string Cell(std::string_view text) {
   std::string cell;
-  for (const char c : text)
-    cell += c == '|' || c == '<' || c == '*' || c == '_' ? std::string("\\") + c : std::string(1, c);
+  bool code = false;
+  for (const char c : text) {
+    if (c == '`') code = !code;
+    if (c == '|' || (!code && (c == '<' || c == '*'))) cell += '\\';
+    cell += c;
+  }
   return cell;
 }
 
@@ -230,7 +234,7 @@ class ReferenceVisitor {
   template <class T>
   void KindGroup(const Field& field, std::string_view tag, const T& variant) {
     ReferenceVisitor inner(path_ + std::string(field.key) + ".");
-    inner.Kind({tag, field.doc}, variant);
+    inner.Kind({tag, "which of the kinds below"}, variant);
     sections_ += "\n## " + std::string(field.key) + "\n\n" + Sentence(field.doc) + "\n" + inner.Text();
   }
 
@@ -239,12 +243,12 @@ class ReferenceVisitor {
   }
 
  private:
+  // A doc as a paragraph: a capital first, unless it starts with a formula.
   static std::string Sentence(std::string_view doc) {
-    std::string text = Cell(doc);
-    if (!text.empty() && text[0] >= 'a' && text[0] <= 'z' && !(text.size() > 1 && text[1] == ' ')) {
-      text[0] = static_cast<char>(text[0] - 'a' + 'A');
-    }
-    return text + ".";
+    const auto is_small = [&](std::size_t i) { return i < doc.size() && doc[i] >= 'a' && doc[i] <= 'z'; };
+    std::string text = Cell(doc) + ".";
+    if (is_small(0) && (is_small(1) || is_small(2))) text[0] = static_cast<char>(text[0] - 'a' + 'A');
+    return text;
   }
   void Row(std::string_view key, const std::string& allowed, const std::string& value, std::string_view doc) {
     rows_ += "| `" + path_ + std::string(key) + "` | " + allowed + " | " + value + " | " + Cell(doc) + " |\n";

@@ -189,7 +189,7 @@ class TreeBuilder : public YAML::EventHandler {
                        "nested deeper than " + std::to_string(kMaxYamlDepth) + " levels");
     }
     if (!open_.empty() && open_.back().node.kind == YamlNode::Kind::kMapping && !open_.back().has_key) {
-      Fail(mark, "found a list or mapping as a key; allowed: a word");
+      Fail(mark, "found a list or mapping as a key, or one that is never closed; allowed: a word as a key");
     }
     Level level;
     level.mark = mark;
