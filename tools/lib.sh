@@ -12,7 +12,7 @@ build_packages=(g++ cmake ninja-build libhwy-dev libyaml-cpp-dev libspdlog-dev l
   librandom123-dev libssl-dev python3 python3-matplotlib)
 test_packages=(catch2 libeigen3-dev librapidcheck-dev)
 
-# ---- Options that both have. The script defines `usage`, and `own_option FLAG`: whether the flag is one of its own ----
+# ---- Options that both have. The script defines `usage`, and `own_option FLAG`: is this flag one of its own? ----
 
 install=yes jobs=''
 parse_options() {

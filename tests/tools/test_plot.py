@@ -1,0 +1,309 @@
+"""tools/plot.py on small traces made here: the marks of the SVG against the data, errors, the same bytes twice.
+
+Standard library only: plot.py itself runs under the interpreter that its first line names.
+"""
+
+import math
+import os
+import re
+import subprocess
+import tempfile
+import unittest
+import xml.etree.ElementTree as ElementTree
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PLOT = os.path.join(ROOT, "tools", "plot.py")
+HAVE_MATPLOTLIB = subprocess.run(["/usr/bin/python3", "-c", "import matplotlib"], capture_output=True).returncode == 0
+
+HEADER = "step,loss,loss_scale,good_steps,grads_finite,event\n"
+OVERFLOWS = ("raise", "floor", "forgiven", "backoff", "overflow")
+
+
+def row(step, loss, scale, event="", good=1):
+    return f"{step},{loss},{scale},{good},{int(event not in OVERFLOWS)},{event}\n"
+
+
+def quiet_rows(steps, scale=1024.0):
+    return [row(step, 1 + 0.001 * step, scale) for step in range(steps)]
+
+
+def bounding_box(path):
+    numbers = [float(number) for number in re.findall(r"-?[\d.]+(?:e-?\d+)?", path)]
+    return min(numbers[::2]), max(numbers[::2]), min(numbers[1::2]), max(numbers[1::2])
+
+
+class Picture:
+    """An SVG that plot.py drew: where its groups (by id) have marks and lines, in the units of the picture."""
+
+    def __init__(self, text):
+        self.text = text
+        self.groups = {}
+        for element in ElementTree.fromstring(text).iter("{http://www.w3.org/2000/svg}g"):
+            if element.get("id"):
+                self.groups[element.get("id")] = element
+
+    def marks(self, name):
+        uses = self.groups[name].iter("{http://www.w3.org/2000/svg}use") if name in self.groups else ()
+        return [(float(use.get("x")), float(use.get("y"))) for use in uses]
+
+    def line(self, name):
+        path = self.groups[name].find("{http://www.w3.org/2000/svg}path").get("d")
+        numbers = [float(number) for number in re.findall(r"-?\d[\d.]*", path)]
+        return list(zip(numbers[::2], numbers[1::2]))
+
+    def boxes(self, name):
+        """(left, right) of each shape in a group."""
+        paths = self.groups[name].iter("{http://www.w3.org/2000/svg}path") if name in self.groups else ()
+        return [bounding_box(path.get("d"))[:2] for path in paths]
+
+    def panel(self, name):
+        return bounding_box(self.groups[name].find("{http://www.w3.org/2000/svg}path").get("d"))
+
+
+@unittest.skipUnless(HAVE_MATPLOTLIB, "matplotlib is not installed for /usr/bin/python3")
+class PlotTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def write(self, rows, header=HEADER, name="trace.csv"):
+        path = os.path.join(self.folder, name)
+        with open(path, "w", encoding="utf-8", newline="") as file:
+            file.write(header + "".join(rows))
+        return path
+
+    def plot(self, *arguments):
+        return subprocess.run([PLOT, *arguments], capture_output=True, text=True, timeout=120)
+
+    def picture(self, rows, header=HEADER, arguments=()):
+        path = os.path.join(self.folder, "picture.svg")
+        done = self.plot(self.write(rows, header), "-o", path, *arguments)
+        self.assertEqual((done.returncode, done.stderr, done.stdout), (0, "", path + "\n"))
+        with open(path, encoding="utf-8") as file:
+            return Picture(file.read())
+
+    def assert_at_steps(self, marks, steps, last_step, picture):
+        """The marks stand where these steps are on the x axis, which runs from 0 to last_step + 1 between margins."""
+        left, right, _, _ = picture.panel("panel-scale")
+        width = last_step + 1
+        unit = (right - left) / (width * 1.024)
+        expected = [left + unit * (0.012 * width + step) for step in steps]
+        self.assertEqual(len(marks), len(expected))
+        for (x, _), at in zip(marks, expected):
+            self.assertAlmostEqual(x, at, delta=0.01)
+
+    def assert_error(self, done, code, *words):
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertEqual(done.stdout, "")
+        if code == 3:
+            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        for word in words:
+            self.assertIn(word, done.stderr)
+
+    # ---- marks against the data ----
+
+    def test_each_event_has_its_mark_at_its_step(self):
+        at = {"growth": (5, 20), "backoff": (7, 31), "floor": (40,), "forgiven": (50,), "ceiling": (60, 64),
+              "overflow": (70, 80), "raise": (99,)}  # fmt: skip
+        event_of = {step: event for event, steps in at.items() for step in steps}
+        picture = self.picture([row(step, 1.0, 1024.0, event_of.get(step, "")) for step in range(100)])
+        for event, steps in at.items():
+            with self.subTest(event):
+                self.assert_at_steps(picture.marks("event-" + event), steps, 99, picture)
+
+    def test_kinds_of_events_differ_in_shape(self):
+        events = ("growth", "backoff", "floor", "forgiven", "ceiling", "overflow", "raise")
+        picture = self.picture([row(step, 1.0, 1024.0, event) for step, event in enumerate(events)])
+        shapes = set()
+        for event in events:
+            shape = picture.groups["event-" + event].find(".//{http://www.w3.org/2000/svg}path").get("d")
+            numbers = [float(n) for n in re.findall(r"-?\d[\d.]*", shape)]
+            largest = max(map(abs, numbers))
+            shapes.add(tuple(round(n / largest, 1) for n in numbers))
+        self.assertEqual(len(shapes), len(events))
+
+    def test_marks_stand_at_the_scale_of_their_row_on_a_log2_axis(self):
+        scales = (1.0, 4.0, 64.0, 65536.0)
+        picture = self.picture([row(step, 1.0, scale, "overflow") for step, scale in enumerate(scales)])
+        heights = [-y for _, y in picture.marks("event-overflow")]
+        unit = (heights[3] - heights[0]) / 16
+        for height, scale in zip(heights, scales):
+            self.assertAlmostEqual(height, heights[0] + unit * math.log2(scale), delta=0.01)
+
+    def test_the_scale_is_drawn_in_steps_that_last_until_the_next_row(self):
+        picture = self.picture([row(0, 1, 2.0), row(1, 1, 2.0, "growth"), row(2, 1, 4.0, "overflow")])
+        corners = picture.line("scale")
+        self.assert_at_steps(corners, (0, 2, 2, 3), 2, picture)
+        self.assertEqual(corners[0][1], corners[1][1])
+        self.assertEqual(corners[2][1], corners[3][1])
+        self.assertLess(corners[2][1], corners[1][1])  # y grows downwards in an SVG
+
+    def test_without_an_event_column_the_overflows_are_those_of_grads_finite(self):
+        rows = [f"{step},1.5,1024.0,{int(step not in (3, 11))}\n" for step in range(20)]
+        picture = self.picture(rows, header="step,loss,loss_scale,grads_finite\n")
+        self.assert_at_steps(picture.marks("event-overflow"), (3, 11), 19, picture)
+
+    def test_an_unbroken_streak_of_one_event_is_marked_at_its_ends_and_shaded_as_a_whole(self):
+        rows = [row(step, 1.0, "inf" if step >= 10 else 1024.0, "overflow" if step >= 10 else "") for step in range(40)]
+        picture = self.picture(rows)
+        self.assert_at_steps(picture.marks("event-overflow"), (10, 39), 39, picture)
+        for panel in ("skipped-loss", "skipped-scale"):
+            (box,) = picture.boxes(panel)
+            self.assert_at_steps([(x, 0) for x in box], (10, 40), 39, picture)
+
+    def test_a_streak_whose_middle_a_thinned_trace_left_out_is_shaded_as_a_whole(self):
+        rows = [row(0, 1.0, 8.0, "overflow", good=0), row(30, 1.0, 8.0, "overflow", good=0), row(40, 1.0, 8.0)]
+        (box,) = self.picture(rows).boxes("skipped-scale")
+        picture = self.picture(rows)
+        self.assert_at_steps([(x, 0) for x in box], (0, 31), 40, picture)
+
+    def test_two_overflows_with_finite_steps_left_out_between_them_are_shaded_apart(self):
+        rows = [row(0, 1.0, 8.0, "overflow", good=0), row(30, 1.0, 8.0, "overflow", good=29), row(40, 1.0, 8.0)]
+        self.assertEqual(len(self.picture(rows).boxes("skipped-scale")), 2)
+
+    def test_an_infinite_scale_lies_above_every_finite_one_and_is_named(self):
+        picture = self.picture([row(0, 1, 2.0**127, "overflow"), row(1, 1, "inf", "forgiven")])
+        self.assertLess(picture.marks("event-forgiven")[0][1], picture.marks("event-overflow")[0][1] - 5)
+        self.assertIn("<!-- inf -->", picture.text)
+        self.assertNotIn("<!-- inf -->", self.picture(quiet_rows(3)).text)
+
+    def test_a_loss_that_is_not_finite_breaks_the_line_and_is_marked_at_the_top(self):
+        losses = {4: "inf", 5: "NaN", 6: "-inf", 9: "NaN"}
+        picture = self.picture([row(step, losses.get(step, 2 + step % 2), 8.0) for step in range(12)])
+        marks = picture.marks("loss-nonfinite")
+        self.assert_at_steps(marks, (4, 6, 9), 11, picture)  # both ends of a stretch, and a single step
+        _, _, top, bottom = picture.panel("panel-loss")
+        for _, y in marks:
+            self.assertLess(abs(y - top), 0.03 * (bottom - top))
+        self.assert_at_steps(picture.line("loss"), (0, 1, 2, 3, 7, 8, 10, 11), 11, picture)
+
+    def test_a_skipped_step_does_not_break_the_line_of_the_loss(self):
+        rows = [row(step, step % 3 + 1, 8.0, "overflow" if step == 4 else "") for step in range(8)]
+        picture = self.picture(rows)
+        self.assert_at_steps(picture.line("loss"), range(8), 7, picture)
+
+    def test_a_loss_that_spans_decades_has_a_log_axis_and_others_a_linear_one(self):
+        def heights(losses):
+            return [-y for _, y in self.picture([row(i, loss, 8.0) for i, loss in enumerate(losses)]).line("loss")]
+
+        low, middle, high = heights((1e-4, 1.0, 1e-2))
+        self.assertAlmostEqual((high - low) / (middle - low), 0.5, places=3)
+        low, middle, high = heights((1.0, 5.0, 3.0))
+        self.assertAlmostEqual((high - low) / (middle - low), 0.5, places=3)
+
+    def test_a_loss_of_zero_on_a_log_axis_is_marked_at_the_bottom(self):
+        picture = self.picture([row(step, (1.0, 1e-3, 0.0)[step], 8.0) for step in range(3)])
+        self.assert_at_steps(picture.marks("loss-zero"), (2,), 2, picture)
+
+    def test_a_trace_without_any_finite_loss_or_scale_is_drawn_all_the_same(self):
+        picture = self.picture([row(step, "NaN", "inf", "overflow") for step in range(5)])
+        self.assertIn("no step has a finite loss", picture.text)
+        self.assert_at_steps(picture.marks("event-overflow"), (0, 4), 4, picture)
+
+    def test_a_single_row_is_drawn(self):
+        picture = self.picture([row(0, 1.0, 65536.0, "growth")])
+        self.assert_at_steps(picture.marks("event-growth"), (0,), 0, picture)
+
+    # ---- large traces ----
+
+    def test_thinning_a_large_trace_keeps_the_lone_peak_and_every_lone_event(self):
+        steps, peak, events = 60000, 31234, {777: "growth", 31235: "floor", 31236: "backoff", 59998: "forgiven"}
+        rows = [row(i, 1e6 if i == peak else 1 + i % 7, 1024.0, events.get(i, "")) for i in range(steps)]
+        picture = self.picture(rows)
+        for step, event in events.items():
+            self.assert_at_steps(picture.marks("event-" + event), (step,), steps - 1, picture)
+        line = picture.line("loss")
+        self.assertLess(len(line), 15000)
+        self.assert_at_steps([min(line, key=lambda point: point[1])], (peak,), steps - 1, picture)
+
+    def test_shading_too_dense_to_tell_apart_shows_the_share_of_skipped_steps(self):
+        rows = [row(i, 1.0, 1024.0, "forgiven" if i % 5 == 0 else "") for i in range(4000)]
+        picture = self.picture(rows)
+        shapes = picture.groups["skipped-scale"].findall(".//{http://www.w3.org/2000/svg}path")
+        grey = [int(re.search(r"fill: #(..)", shape.get("style")).group(1), 16) for shape in shapes]
+        full = 0xE4  # where every step was skipped
+        for value in grey:
+            self.assertAlmostEqual(value, 255 - (255 - full) / 5, delta=1)
+
+    # ---- folders, names, formats ----
+
+    def test_a_run_folder_is_drawn_beside_its_trace_under_its_name(self):
+        self.write(quiet_rows(5))
+        with open(os.path.join(self.folder, "config.resolved.yaml"), "w", encoding="utf-8") as file:
+            file.write('seed: 7\nname: "cost is $5_000$ & <more>"\nsteps: 5\n')
+        done = self.plot(self.folder)
+        self.assertEqual(done.stdout, os.path.join(self.folder, "trace.png") + "\n", done.stderr)
+        with open(os.path.join(self.folder, "trace.png"), "rb") as file:
+            self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n")
+        self.assertIn("cost is $5_000$ &amp; &lt;more&gt;", self.picture(quiet_rows(5)).text)
+
+    def test_a_given_title_replaces_the_name(self):
+        self.assertIn("<!-- mine -->", self.picture(quiet_rows(5), arguments=("--title", "mine")).text)
+
+    def test_the_same_trace_gives_the_same_bytes_of_svg_and_pdf(self):
+        trace = self.write(quiet_rows(50) + [row(50, "inf", 8.0, "floor")])
+        for extension in (".svg", ".pdf"):
+            pictures = []
+            for name in ("one", "two"):
+                path = os.path.join(self.folder, name + extension)
+                self.assertEqual(self.plot(trace, "-o", path).returncode, 0)
+                with open(path, "rb") as file:
+                    pictures.append(file.read())
+            self.assertEqual(pictures[0], pictures[1], extension)
+            self.assertGreater(len(pictures[0]), 3000)
+
+    # ---- bad input ----
+
+    def test_a_missing_column_is_named(self):
+        for column in ("step", "loss", "loss_scale"):
+            names = [name for name in ("step", "loss", "loss_scale", "grads_finite") if name != column]
+            trace = self.write(["0,1,1\n"], header=",".join(names) + "\n")
+            self.assert_error(self.plot(trace), 3, f"no column '{column}'")
+        trace = self.write(["0,1,1\n"], header="step,loss,loss_scale\n")
+        self.assert_error(self.plot(trace), 3, "grads_finite", "event")
+
+    def test_files_that_are_no_trace_get_one_line(self):
+        self.assert_error(self.plot(self.write([], header="")), 3, "empty")
+        self.assert_error(self.plot(self.write([])), 3, "no rows")
+        self.assert_error(self.plot(os.path.join(self.folder, "nowhere.csv")), 3, "nowhere.csv", "No such file")
+        self.assert_error(self.plot(self.write(["\x00\xff junk \n" * 50], header="\x00\x01\n")), 3, "no column 'step'")
+        os.mkdir(os.path.join(self.folder, "empty-run"))
+        self.assert_error(self.plot(os.path.join(self.folder, "empty-run")), 3, "empty-run/trace.csv")
+
+    def test_a_last_line_that_is_cut_off_is_an_error_wherever_it_is_cut(self):
+        whole = row(5, 1.25, 1024.0)
+        for length in (1, 3, len(whole) - 8, len(whole) - 2, len(whole) - 1):
+            with self.subTest(length):
+                trace = self.write(quiet_rows(5) + [whole[:length]])
+                self.assert_error(self.plot(trace), 3, "cut off")
+
+    def test_a_bad_row_is_named_by_its_line_and_column(self):
+        good = quiet_rows(3)
+        for bad, words in (
+            ("3,x,1024.0,0,1,\n", (":5:", "loss", "'x'")),
+            ("3,1.5,,0,1,\n", (":5:", "loss_scale")),
+            ("3,1.5,1024.0,0,1\n", (":5:", "5 cells", "6")),
+            ("3,1.5,1024.0,0,1,,\n", (":5:", "7 cells", "6")),
+            ("3,1.5,1024.0,0,1,shrink\n", (":5:", "event", "'shrink'", "growth")),
+            ("3,1.5,-2.0,0,1,\n", (":5:", "loss_scale", "negative")),
+            ("2,1.5,1024.0,0,1,\n", (":5:", "step 2")),
+            ("NaN,1.5,1024.0,0,1,\n", (":5:", "step nan")),
+        ):
+            with self.subTest(bad):
+                self.assert_error(self.plot(self.write(good + [bad])), 3, *words)
+
+    def test_wrong_usage_exits_with_2(self):
+        trace = self.write(quiet_rows(3))
+        self.assert_error(self.plot(), 2, "usage:")
+        self.assert_error(self.plot(trace, "--colour", "red"), 2, "--colour")
+        self.assert_error(self.plot(trace, "-o", "picture.gif"), 2, ".svg")
+
+    def test_a_picture_that_cannot_be_written_is_an_error_and_leaves_nothing(self):
+        trace = self.write(quiet_rows(3))
+        self.assert_error(self.plot(trace, "-o", os.path.join(self.folder, "no", "such.png")), 3, "such.png")
+        self.assertEqual(os.listdir(self.folder), ["trace.csv"])
+
+
+if __name__ == "__main__":
+    unittest.main()
