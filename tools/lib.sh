@@ -74,8 +74,8 @@ die() {
 
 on_exit() {
   if [[ $1 -ne 0 && $stage_name ]]; then
-    printf 'failed after %d s. The last lines of the log:\n\n' $((SECONDS - stage_start)) >&2
-    tail -n 25 "$log" | sed 's/^/    /' >&2
+    printf 'failed after %d s. Its last lines in the log:\n\n' $((SECONDS - stage_start)) >&2
+    awk '/^==== /{text = ""; next} {text = text "    " $0 "\n"} END {printf "%s", text}' "$log" | tail -n 25 >&2
     printf '\nThe whole log: %s\n' "$log" >&2
   fi
 }
