@@ -18,13 +18,10 @@ echo "$(basename "$0") $*" >>"$CALLS"
 {body}
 """
 
-CMAKE = """
-if [[ $1 == --build ]]; then
-  printf '#!/bin/bash\\necho "scaletrace $*" >>"$CALLS"; mkdir -p runs/quickstart; echo trace >runs/quickstart/trace.csv' >build/scaletrace
-  chmod +x build/scaletrace
-else
-  touch build/CMakeCache.txt
-fi
+PROGRAM = """
+mkdir -p runs/quickstart
+echo trace >runs/quickstart/trace.csv
+echo "quickstart: the scale grew and fell"
 """
 
 
@@ -45,7 +42,9 @@ class ScriptTest(unittest.TestCase):
             self.stand_in(name)
         self.stand_in("sudo", "exit 1")
         self.stand_in("id", "echo 0")
-        self.stand_in("cmake", CMAKE)
+        self.stand_in("scaletrace", PROGRAM)
+        self.stand_in("cmake", f"""
+if [[ $1 == --build ]]; then cp "{self.bin}/scaletrace" build; else touch build/CMakeCache.txt; fi""")
         self.stand_in("plot.py", where=os.path.join(self.folder, "tools"))
 
     def stand_in(self, name, body="exit 0", where=None):
@@ -138,6 +137,7 @@ class ScriptTest(unittest.TestCase):
         (plot,) = self.called("plot.py")
         self.assertEqual(plot, "plot.py runs/quickstart -o runs/quickstart/trace.png")
         self.assertIn(os.path.join(self.folder, "runs/quickstart/trace.png"), done.stdout)
+        self.assertIn("\nquickstart: the scale grew and fell\n", done.stdout)
         following = done.stdout[done.stdout.index("Next:") :].splitlines()
         self.assertEqual(shlex.split(following[1]), ["cd", self.folder])
         self.assertEqual(len(following), 5)
