@@ -7,11 +7,13 @@ and events mean is settled in lib/trace and lib/base/event.h; this file only sho
 """
 
 import argparse
+import logging
 import os
 import re
 import sys
 import warnings
 
+logging.getLogger("matplotlib").setLevel(logging.ERROR)  # nothing about its font cache, which the first call builds
 try:
     import matplotlib
 
