@@ -62,7 +62,8 @@ std::string_view NearestWord(std::string_view word, const std::vector<std::strin
   std::size_t best_distance = std::max<std::size_t>(1, word.size() / 3) + 1;
   for (const std::string_view candidate : candidates) {
     const std::size_t distance = EditDistance(word, candidate);
-    if (distance < best_distance) {
+    // One edit makes any letter of any other.
+    if (distance < best_distance && distance < word.size()) {
       best = candidate;
       best_distance = distance;
     }

@@ -53,7 +53,7 @@ class InternalError : public std::logic_error {
   } while (false)
 
 // The candidate nearest to `word` by edit distance, or empty where none is near enough to be a likely slip
-// (at most a third of the word, and at least one edit allowed). Ties: the first candidate.
+// (at most a third of the word, and at least one edit allowed, but never as many as the word has letters). Ties: the first candidate.
 std::string_view NearestWord(std::string_view word, const std::vector<std::string_view>& candidates);
 
 // " (did you mean 'x'?)", or empty.

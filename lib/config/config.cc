@@ -124,6 +124,8 @@ std::string NumberNote(const YamlNode& node, bool integer) {
   }
   if (rest[0] == '.' || rest.back() == '.' || rest.find(".e") != std::string_view::npos)
     return "digits on both sides of the point";
+  if (const std::size_t e = rest.find('e'); e != std::string_view::npos && ReadDouble(rest.substr(0, e)))
+    return "too large";
   return "";
 }
 
@@ -495,7 +497,10 @@ RunConfig ParseConfig(std::string_view text, const std::string& file, const std:
     throw InputError(InputError::Kind::kConfig, {file, 0, ""},
                      "found no key at all; allowed: a mapping of keys to values ({} for all defaults)");
   }
-  if (root.kind != YamlNode::Kind::kMapping) source.FailFound(root, "", "", "a mapping of keys to values");
+  if (root.kind != YamlNode::Kind::kMapping) {
+    const bool colon = root.text.find(':') != std::string::npos;
+    source.FailFound(root, "", colon ? "a space belongs after the colon of a key" : "", "a mapping of keys to values");
+  }
   for (const std::string& assignment : overrides) Override(root, assignment);
   RunConfig config;
   config.folder = folder;

@@ -79,7 +79,7 @@ void CheckCharacters(std::string_view text, const Place& origin) {
 // depth limit.
 class TreeBuilder : public YAML::EventHandler {
  public:
-  TreeBuilder(std::string_view text, const Place& origin) : origin_(origin) {
+  TreeBuilder(std::string_view text, const Place& origin) : origin_(origin), text_(text) {
     for (std::size_t start = 0; start <= text.size();) {
       const std::size_t end = std::min(text.find('\n', start), text.size());
       lines_.push_back(text.substr(start, end - start));
@@ -113,6 +113,7 @@ class TreeBuilder : public YAML::EventHandler {
     // Scalars in quotes and block scalars come with the tag "!", as if it were written.
     const bool quoted = tag == "!" && !Source(mark).starts_with("!");
     if (!quoted) RefuseTag(mark, tag);
+    if (quoted) CheckQuotes(mark);
     YamlNode node = NodeAt(mark, YamlNode::Kind::kScalar);
     node.quoted = quoted;
     node.text = value;
@@ -172,6 +173,22 @@ class TreeBuilder : public YAML::EventHandler {
       }
     }
     return path;
+  }
+
+  // yaml-cpp 0.7 takes a quote that is closed nowhere if the text ends with a newline.
+  void CheckQuotes(const YAML::Mark& mark) const {
+    const std::string_view source = Source(mark);
+    if (!source.starts_with('"') && !source.starts_with('\'')) return;  // a block scalar
+    const char quote = source[0];
+    for (const char* c = source.data() + 1; c != text_.data() + text_.size(); ++c) {
+      if (*c == '\\' && quote == '"' && c + 1 != text_.data() + text_.size()) {
+        ++c;
+      } else if (*c == quote) {
+        if (quote == '"' || c + 1 == text_.data() + text_.size() || c[1] != quote) return;
+        ++c;
+      }
+    }
+    Fail(mark, "found a quote that is never closed; allowed: quotes in pairs");
   }
 
   void RefuseAnchor(const YAML::Mark& mark, YAML::anchor_t anchor) const {
@@ -235,11 +252,30 @@ class TreeBuilder : public YAML::EventHandler {
   }
 
   Place origin_;
+  std::string_view text_;
   std::vector<std::string_view> lines_;
   std::vector<Level> open_;
   YamlNode root_;
   int documents_ = 0;
 };
+
+// yaml-cpp's reason, in plainer words where it speaks of its own insides.
+std::string Reason(const YAML::Exception& error) {
+  constexpr std::pair<std::string_view, std::string_view> kPlainer[] = {
+      {YAML::ErrorMsg::MAP_VALUE, "a colon where no key stands before it; text with ': ' in it needs quotes"},
+      {YAML::ErrorMsg::EOF_IN_SCALAR, "a quote that is never closed"},
+      {YAML::ErrorMsg::END_OF_MAP_FLOW, "a '{' that is never closed"},
+      {YAML::ErrorMsg::END_OF_SEQ_FLOW, "a '[' that is never closed"},
+      {YAML::ErrorMsg::FLOW_END, "a '}' or ']' too many"},
+      {YAML::ErrorMsg::BLOCK_ENTRY, "a '- ' where no list can start"},
+      {YAML::ErrorMsg::UNKNOWN_TOKEN, "a character that no value starts with; such text needs quotes"},
+      {YAML::ErrorMsg::UNKNOWN_ANCHOR, "an alias (*name), and no anchor of that name"},
+  };
+  for (const auto& [theirs, ours] : kPlainer) {
+    if (error.msg.starts_with(theirs)) return std::string(ours);
+  }
+  return Printable(error.msg);
+}
 
 }  // namespace
 
@@ -262,7 +298,7 @@ YamlNode ParseYaml(std::string_view text, const Place& origin) {
     }
   } catch (const YAML::Exception& error) {
     builder.Fail(error.mark,
-                 "not valid YAML: " + Printable(error.msg) + " (column " + std::to_string(error.mark.column + 1) + ")");
+                 "not valid YAML: " + Reason(error) + " (column " + std::to_string(error.mark.column + 1) + ")");
   }
   return builder.Take();
 }
