@@ -435,7 +435,7 @@ struct Compiled {
   // Highway chooses by a process-wide mask. It is set here for each target in turn and put back before anyone else sees it; a target
   // that was not compiled in would silently give another one's table, so that the table's own name decides.
   Compiled() {
-    for (int bit = 0; bit < 62; ++bit) {
+    for (int bit = 0; bit < 63; ++bit) {
       const std::int64_t target = std::int64_t{1} << bit;
       if ((HWY_TARGETS & target) == 0) continue;
       names.push_back(hwy::TargetName(target));

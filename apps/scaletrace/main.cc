@@ -1,0 +1,142 @@
+// The program: arguments in, exit code out. What each command does: its own file (commands.h lists them).
+#include <csignal>
+#include <new>
+
+#include "base/error.h"
+#include "scaletrace/commands.h"
+#include "scaletrace/messages.h"
+
+namespace scaletrace {
+namespace {
+
+// Exit codes. 130 and 143 (ended by a signal, state saved) come from the commands.
+constexpr int kUsageError = 2;  // the command line or a config
+constexpr int kDataError = 3;   // data, a log, a trace; the machine
+constexpr int kBug = 70;
+
+struct Command {
+  const char* name;
+  const char* summary;
+  Action (*add)(CLI::App&);
+};
+
+constexpr Command kCommands[] = {
+    {"run", "Run a config: write its trace, say what happened", &AddRun},
+    {"step", "Compute single training steps given as JSON", &AddStep},
+    {"formats", "List the number formats", &AddFormats},
+    {"configs", "List the shipped configs and what each shows", &AddConfigs},
+    {"init", "Copy a shipped config here, to change it", &AddInit},
+    {"config", "Print a config with every default written out", &AddConfig},
+    {"schema", "Print the JSON Schema of the config, for editors", &AddSchema},
+};
+
+constexpr const char* kAbout =
+    "scaletrace simulates mixed-precision training under dynamic loss scaling, to the last bit,\n"
+    "and writes every step's loss, loss scale and overflow events to a CSV trace.";
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  scaletrace init quickstart                      a config to start from, here\n"
+    "  scaletrace run quickstart.yaml                  run it; the trace is runs/quickstart-.../trace.csv\n"
+    "  scaletrace run quickstart.yaml --set scaler.growth_interval=200 --set seed=8\n"
+    "  scaletrace policy --compare pytorch,deepspeed,flax --events '10F 2O 20F'\n"
+    "  scaletrace policies deepspeed                   one policy in full: rule, parameters, a worked example\n"
+    "\n"
+    "Each command has its own --help. Exit codes: 0 done (numerical trouble is a result, not an error),\n"
+    "1 a negative answer, 2 wrong usage or config, 3 wrong data or a machine's failure, 70 a bug, 130/143 interrupted.";
+
+std::string VersionText() {
+  std::string compiled, running;
+  for (const std::string_view name : CompiledTargetNames()) compiled += (compiled.empty() ? "" : " ") + std::string(name);
+  for (const KernelTable& table : CompiledKernels()) running += (running.empty() ? "" : " ") + std::string(table.target);
+  std::string text = SoftwareName() + "\n";
+#if defined(__clang__)
+  text += "compiler:         clang " __clang_version__ "\n";
+#else
+  text += "compiler:         g++ " __VERSION__ "\n";
+#endif
+  text += "build:            " SCALETRACE_BUILD_TYPE ", " SCALETRACE_FLAGS "\n";
+  text += "targets compiled: " + compiled + "\n";
+  text += "targets here:     " + running + "\n";
+  text += "target in use:    " + std::string(CompiledKernels().front().target) + "\n";
+  return text;
+}
+
+int Main(int argc, char** argv) {
+  CLI::App app(kAbout, "scaletrace");
+  app.footer(kExamples);
+  app.require_subcommand(1);
+  app.set_version_flag("--version", VersionText, "Version, compiler, flags, instruction sets");
+  app.get_formatter()->column_width(34);
+  std::vector<std::pair<CLI::App*, Action>> commands;
+  for (const Command& command : kCommands) {
+    CLI::App* sub = app.add_subcommand(command.name, command.summary);
+    commands.emplace_back(sub, command.add(*sub));
+  }
+  if (argc == 1) {
+    Print(app.help());
+    FlushPrint();
+    return kUsageError;
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) {  // --help, --version
+      app.exit(e, std::cout, std::cerr);
+      std::cout.flush();
+      return std::cout.good() ? 0 : kDataError;
+    }
+    std::string where = "scaletrace";
+    for (const auto& [sub, action] : commands) {
+      if (sub->parsed()) where += " " + sub->get_name();
+    }
+    Error(Printable(e.what(), 400) + " (see " + where + " --help)");
+    return kUsageError;
+  }
+  for (const auto& [sub, action] : commands) {
+    if (!sub->parsed()) continue;
+    const int code = action();
+    FlushPrint();
+    return code;
+  }
+  return kUsageError;
+}
+
+}  // namespace
+
+std::string SoftwareName() { return "scaletrace " SCALETRACE_VERSION; }
+
+void AddTargetOption(CLI::App& command, std::string& target) {
+  command.add_option("--target", target, "Force an instruction set, to test or to compare (--version lists them)")->type_name("NAME");
+}
+
+const KernelTable& KernelsFor(const std::string& target) {
+  if (const KernelTable* table = FindKernels(target)) return *table;
+  std::string names;
+  for (const KernelTable& table : CompiledKernels()) names += (names.empty() ? "" : ", ") + std::string(table.target);
+  throw InputError(InputError::Kind::kConfig, {.file = "--target"}, "found '" + Printable(target) + "'; allowed here: " + names);
+}
+
+}  // namespace scaletrace
+
+int main(int argc, char** argv) {
+  using namespace scaletrace;
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of write, which names it
+  std::signal(SIGXFSZ, SIG_IGN);  // likewise a file-size limit
+  SetUpMessages();
+  try {
+    return Main(argc, argv);
+  } catch (const InputError& e) {
+    Error(e.what());
+    return e.kind() == InputError::Kind::kConfig ? kUsageError : kDataError;
+  } catch (const IoError& e) {
+    Error(e.what());
+    return kDataError;
+  } catch (const std::bad_alloc&) {
+    Error("not enough memory for this");
+    return kDataError;
+  } catch (const std::exception& e) {
+    Error(std::string(e.what()) + " (this is a bug in scaletrace: please report it)");
+    return kBug;
+  }
+}

@@ -1,0 +1,31 @@
+// What the program says to a person: messages through spdlog on stderr, results on stdout, times and counts in readable form.
+#ifndef SCALETRACE_APPS_MESSAGES_H_
+#define SCALETRACE_APPS_MESSAGES_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace scaletrace {
+
+void SetUpMessages();
+void Warn(const std::string& text);
+void Error(const std::string& text);
+
+// Writes to stdout; IoError where that fails (a closed pipe, a full disk).
+void Print(std::string_view text);
+// Flushes stdout; IoError likewise.
+void FlushPrint();
+
+bool StderrIsTerminal();
+
+// "850 ms", "12.3 s", "4:05", "1:02:45"
+std::string DurationText(double seconds);
+// "850", "12.3 k", "1.25 M"
+std::string RateText(double value);
+// Thousands apart: "2 000 000"; below 10000 as it is.
+std::string CountText(std::int64_t n);
+
+}  // namespace scaletrace
+
+#endif  // SCALETRACE_APPS_MESSAGES_H_

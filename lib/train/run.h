@@ -1,0 +1,63 @@
+// A run, step by step: a function of its RunConfig. Nothing here touches a file but the data files that the config names; folders: run_folder.h.
+#ifndef SCALETRACE_TRAIN_RUN_H_
+#define SCALETRACE_TRAIN_RUN_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "data/batches.h"
+#include "data/dataset.h"
+#include "kernels/kernels.h"
+#include "model/model.h"
+#include "scaling/scaler.h"
+#include "trace/record.h"
+#include "train/run_config.h"
+#include "train/summary.h"
+
+namespace scaletrace {
+
+class Run {
+ public:
+  // Makes the data and the starting state. Errors: those of MakeDataset and Scaler; InputError (kConfig) where the data brings parameters and model.init is not auto.
+  Run(const RunConfig& config, const KernelTable& kernels);
+
+  // All steps taken, or ended early (summary().stopped).
+  bool done() const { return summary_.steps >= config_.steps || !summary_.stopped.empty(); }
+  // Takes up to records.size() steps, fills one record for each, and returns how many.
+  std::size_t Steps(std::span<StepRecord> records);
+  const Summary& summary() const { return summary_; }
+  const LinearModel& model() const { return model_; }
+
+  // The members of final.json that hold the run's state, without the braces around them; and back. Restore throws InputError (kData) where the
+  // members are not those of a run of this config.
+  std::string StateMembers() const;
+  void Restore(const Json& json, const JsonValue& object);
+
+ private:
+  Run(const RunConfig& config, const KernelTable& kernels, Dataset dataset);
+  void Load(std::int64_t step);
+  StepRecord Step();
+  Observation Observe(const LinearModel::Backward& backward) const;
+
+  RunConfig config_;
+  Dataset dataset_;
+  Batches batches_;
+  LinearModel model_;
+  Scaler scaler_;
+  Needs needs_;              // of the policy
+  std::uint32_t columns_;    // ColumnNeeds of the trace
+  float lr_;
+  std::int64_t good_steps_ = 0;
+  std::int64_t skipped_in_a_row_ = 0;
+  bool loaded_ = false;        // whether the model holds the batch of the step before
+  std::vector<float> targets_; // of one batch
+  Summary summary_;
+};
+
+}  // namespace scaletrace
+
+#endif  // SCALETRACE_TRAIN_RUN_H_

@@ -1,0 +1,211 @@
+#include "train/run_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <vector>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "trace/csv_writer.h"
+#include "train/run.h"
+
+namespace scaletrace {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kSecondsBetweenStates = 2;
+constexpr double kSecondsOfABatch = 0.02;
+constexpr std::size_t kSmallestBatch = 1, kLargestBatch = 4096;
+constexpr std::size_t kLargestState = std::size_t{4} << 30;
+
+class Stopwatch {
+ public:
+  // Seconds since the last call, or since the start.
+  double Lap() {
+    const auto now = std::chrono::steady_clock::now();
+    const double seconds = std::chrono::duration<double>(now - last_).count();
+    last_ = now;
+    return seconds;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+};
+
+// Holds the folder for this process until the end of the scope.
+class FolderLock {
+ public:
+  explicit FolderLock(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    if (fd_ < 0) throw IoError(path, "cannot open", errno);
+    if (::flock(fd_, LOCK_EX | LOCK_NB) == 0) return;
+    const int error = errno;
+    ::close(fd_);
+    if (error == EWOULDBLOCK) throw IoError(path, "another process runs in this folder");
+    throw IoError(path, "cannot lock", error);
+  }
+  ~FolderLock() { ::close(fd_); }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
+
+ private:
+  int fd_;
+};
+
+struct Paths {
+  explicit Paths(const std::string& folder)
+      : config(folder + "/config.yaml"),
+        resolved(folder + "/config.resolved.yaml"),
+        trace(folder + "/trace.csv"),
+        state(folder + "/final.json"),
+        run(folder + "/run.json"),
+        summary(folder + "/summary.json") {}
+  std::string config, resolved, trace, state, run, summary;
+};
+
+bool IsEmptyFolder(const std::string& path) {
+  std::error_code error;
+  const bool empty = fs::is_empty(path, error);
+  if (error) throw IoError(path, "cannot read", error.value());
+  return empty;
+}
+
+[[noreturn]] void Refuse(const std::string& path, const std::string& why) {
+  throw InputError(InputError::Kind::kConfig, {.file = path}, why + "; choose another --out, or --force to replace its files");
+}
+
+// The state of an earlier process of the same run, or nothing where the folder is new.
+std::optional<Json> EarlierState(const Paths& paths, const FolderOptions& options) {
+  std::error_code error;
+  if (!fs::exists(paths.state, error)) {
+    if (!options.force && !IsEmptyFolder(options.path)) Refuse(options.path, "the folder holds other files than a run's");
+    return std::nullopt;
+  }
+  std::optional<Json> state;
+  try {
+    state = Json::Parse(ReadFile(paths.state, kLargestState), paths.state, kLargestState);
+    if (state->AsString(state->Member(state->root(), "hash")) == options.hash) return state;
+  } catch (const InputError&) {
+    if (!options.force) throw;
+    return std::nullopt;
+  }
+  if (options.force) return std::nullopt;
+  Refuse(options.path, "the folder holds a run of another config");
+}
+
+std::string Timestamp() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  ::gmtime_r(&now, &utc);
+  char text[32];
+  return {text, std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc)};
+}
+
+std::string RunJson(const FolderOptions& options, const KernelTable& kernels, const RunReport& report, const std::string& started) {
+  char host[256] = {};
+  ::gethostname(host, sizeof(host) - 1);
+  return "{\n\"software\": " + ToJsonString(options.software) + ",\n\"target\": " + ToJsonString(kernels.target) +
+         ",\n\"host\": " + ToJsonString(host) + ",\n\"started\": " + ToJsonString(started) + ",\n\"ended\": " + ToJsonString(Timestamp()) +
+         ",\n\"resumed_at\": " + std::to_string(report.resumed_at) + ",\n\"seconds\": {\"data\": " + ToJsonText(report.seconds.data) +
+         ", \"steps\": " + ToJsonText(report.seconds.steps) + ", \"trace\": " + ToJsonText(report.seconds.trace) +
+         ", \"state\": " + ToJsonText(report.seconds.state) + "}\n}\n";
+}
+
+std::string SummaryJson(const FolderOptions& options, const std::string& name, const Summary& summary) {
+  return "{\n\"name\": " + ToJsonString(name) + ",\n\"hash\": " + ToJsonString(options.hash) + ",\n\"summary\": " + FieldsToJson(summary) +
+         ",\n\"story\": " + ToJsonString(Story(summary)) + "\n}\n";
+}
+
+}  // namespace
+
+RunReport RunInFolder(const RunConfig& config, const KernelTable& kernels, const FolderOptions& options,
+                      const std::function<bool(const RunProgress&)>& keep_going) {
+  Stopwatch watch;
+  RunReport report;
+  const std::string started = Timestamp();
+  const Paths paths(options.path);
+  {
+    std::error_code error;
+    fs::create_directories(options.path, error);
+    if (error) throw IoError(options.path, "cannot make the folder", error.value());
+  }
+  const FolderLock lock(options.path);
+  const std::optional<Json> earlier = EarlierState(paths, options);
+
+  std::error_code error;
+  if (earlier && fs::exists(paths.summary, error)) {
+    FieldsFromJson(*earlier, earlier->Member(earlier->root(), "summary"), report.summary);
+    report.end = RunReport::End::kWasDone;
+    report.resumed_at = report.summary.steps;
+    return report;
+  }
+
+  Run run(config, kernels);
+  TraceState trace_state;
+  if (earlier) {
+    run.Restore(*earlier, earlier->root());
+    FieldsFromJson(*earlier, earlier->Member(earlier->root(), "trace"), trace_state);
+    report.resumed_at = run.summary().steps;
+  } else {
+    fs::remove(paths.summary, error);
+    WriteFileAtomically(paths.config, options.config_text);
+    WriteFileAtomically(paths.resolved, options.resolved_text);
+  }
+  TraceWriter trace(paths.trace, config.trace, trace_state);
+  report.seconds.data = watch.Lap();
+
+  // The rows go to the disk before the state that counts on them.
+  const auto save = [&] {
+    trace.Sync();
+    WriteFileAtomically(paths.state, "{\n\"hash\": " + ToJsonString(options.hash) + ",\n" + run.StateMembers() +
+                                         ",\n\"trace\": " + FieldsToJson(trace.state()) + "\n}\n");
+    report.seconds.state += watch.Lap();
+  };
+  if (!earlier) save();
+
+  std::vector<StepRecord> records(kSmallestBatch);
+  double since_save = 0, seconds = 0;
+  bool interrupted = false;
+  while (!run.done()) {
+    if (!keep_going({run.summary().steps, config.steps, report.steps_here, seconds, &run.summary()})) {
+      interrupted = true;
+      break;
+    }
+    const double other = watch.Lap();
+    const std::size_t count = run.Steps(records);
+    const double steps = watch.Lap();
+    trace.Add(std::span(records).first(count));
+    trace.Flush();  // so that others can follow the file
+    const double writing = watch.Lap();
+    report.steps_here += static_cast<std::int64_t>(count);
+    report.seconds.steps += steps;
+    report.seconds.trace += writing;
+    seconds += other + steps + writing;
+    since_save += other + steps + writing;
+    if (since_save >= kSecondsBetweenStates) {
+      save();
+      since_save = 0;
+    }
+    if (steps < kSecondsOfABatch / 2 && records.size() < kLargestBatch) records.resize(records.size() * 2);
+    if (steps > kSecondsOfABatch * 2 && records.size() > kSmallestBatch) records.resize(records.size() / 2);
+  }
+  if (!interrupted) trace.Finish();
+  save();
+  report.summary = run.summary();
+  report.end = interrupted ? RunReport::End::kInterrupted : RunReport::End::kDone;
+  WriteFileAtomically(paths.run, RunJson(options, kernels, report, started));
+  if (!interrupted) WriteFileAtomically(paths.summary, SummaryJson(options, config.name, report.summary));
+  return report;
+}
+
+}  // namespace scaletrace

@@ -1,0 +1,60 @@
+// A run's folder: what it holds, how a run goes on where it stopped, and that two processes never write in it at once.
+//   config.yaml           as given                              config.resolved.yaml  with every default
+//   trace.csv             rows, in whole lines                  final.json            the state, replaced every few seconds and at the end
+//   run.json              time, host, version, seconds          summary.json          written last: it marks the run as done
+// Only run.json differs between two equal runs. Nothing here talks to a terminal; what a run computes: run.h.
+#ifndef SCALETRACE_TRAIN_RUN_FOLDER_H_
+#define SCALETRACE_TRAIN_RUN_FOLDER_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "kernels/kernels.h"
+#include "train/run_config.h"
+#include "train/summary.h"
+
+namespace scaletrace {
+
+struct FolderOptions {
+  std::string path;           // made where it does not exist
+  std::string config_text;    // as given
+  std::string resolved_text;  // with every default
+  std::string hash;           // of everything that the run depends on
+  std::string software;       // for run.json: name and version
+  bool force = false;         // replace another run's files
+};
+
+struct Seconds {
+  double data = 0;   // making the data and the starting state
+  double steps = 0;  // the steps themselves
+  double trace = 0;  // choosing, formatting and writing rows
+  double state = 0;  // writing final.json
+};
+
+struct RunProgress {
+  std::int64_t steps_done = 0;
+  std::int64_t steps_total = 0;
+  std::int64_t steps_here = 0;  // by this process
+  double seconds = 0;           // since this process began to step
+  const Summary* summary = nullptr;
+};
+
+struct RunReport {
+  enum class End { kDone, kWasDone, kInterrupted };
+  End end = End::kDone;
+  Summary summary;
+  Seconds seconds;
+  std::int64_t resumed_at = 0;  // the step where this process took over; 0 for a new run
+  std::int64_t steps_here = 0;
+};
+
+// Runs `config` in the folder, or goes on where an earlier process with the same hash stopped, or finds that it is done. keep_going is called every few
+// hundredths of a second; false: the state is saved and the report says kInterrupted. Errors: InputError (kConfig) where the folder holds another run (another hash) or other files,
+// and force is not set; IoError where another process runs there, or as the file system has it (what was written stays valid); those of Run.
+RunReport RunInFolder(const RunConfig& config, const KernelTable& kernels, const FolderOptions& options,
+                      const std::function<bool(const RunProgress&)>& keep_going);
+
+}  // namespace scaletrace
+
+#endif  // SCALETRACE_TRAIN_RUN_FOLDER_H_
