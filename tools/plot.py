@@ -21,6 +21,7 @@ try:
     import numpy as np
     from matplotlib import collections as mpl_collections
     from matplotlib import pyplot as plt
+    from matplotlib.colors import to_rgb
     from matplotlib.path import Path
     from matplotlib.transforms import ScaledTranslation
 except ImportError as missing:
@@ -220,7 +221,7 @@ def thin_marks(x, y, x_range, y_range, most=4000):
 # ---- The picture ---------------------------------------------------------------------------------------------------
 
 INK, MUTED, LOSS, SCALE, BAD, GOOD = "#1a1a1a", "#666666", "#1f5a93", "#1a1a1a", "#c8401a", "#0b7a5a"
-SHADE = "#e4e4e4"
+SHADE = "#f7dfd6"  # of skipped steps: a light tint of BAD, about as dark as the grid in grey
 
 
 def with_bar(up):
@@ -308,7 +309,7 @@ def draw(trace, title):
 
 
 def shade_skipped(trace, joins, panels, width):
-    """Grey where the update was skipped; of stretches too many to tell apart, the greyer the larger their share."""
+    """Tinted where the update was skipped; of stretches too many to tell apart, the darker the larger their share."""
     runs = stretches(trace.skipped, joins)
     if not len(runs):
         return None
@@ -321,7 +322,7 @@ def shade_skipped(trace, joins, panels, width):
         skipped = np.interp(edges, np.column_stack((left, right)).ravel(), np.column_stack((before, through)).ravel())
         share = np.diff(skipped) / np.diff(edges)
         left, right, share = edges[:-1][share > 0], edges[1:][share > 0], share[share > 0]
-        shade = [str(round(1 - grey * (1 - int(SHADE[1:3], 16) / 255), 4)) for grey in share]
+        shade = 1 - np.outer(share, 1 - np.array(to_rgb(SHADE)))
     for axes in panels:
         spans = mpl_collections.PolyCollection(
             [((a, 0), (b, 0), (b, 1), (a, 1)) for a, b in zip(left, right)], transform=axes.get_xaxis_transform(),

@@ -221,9 +221,10 @@ class PlotTest(unittest.TestCase):
         rows = [row(i, 1.0, 1024.0, "forgiven" if i % 5 == 0 else "") for i in range(4000)]
         picture = self.picture(rows)
         shapes = picture.groups["skipped-scale"].findall(".//{http://www.w3.org/2000/svg}path")
-        grey = [int(re.search(r"fill: #(..)", shape.get("style")).group(1), 16) for shape in shapes]
-        full = 0xE4  # where every step was skipped
-        for value in grey:
+        blue = [int(re.search(r"fill: #....(..)", shape.get("style")).group(1), 16) for shape in shapes]
+        self.assertEqual(len(blue), 400)
+        full = 0xD6  # of the tint where every step was skipped
+        for value in blue:
             self.assertAlmostEqual(value, 255 - (255 - full) / 5, delta=1)
 
     # ---- folders, names, formats ----
