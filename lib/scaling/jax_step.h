@@ -2,11 +2,9 @@
 #ifndef SCALETRACE_SCALING_JAX_STEP_H_
 #define SCALETRACE_SCALING_JAX_STEP_H_
 
-#include <algorithm>
 #include <cstdint>
 
-#include "base/fields.h"
-#include "scaling/policy.h"
+#include "scaling/rules.h"
 
 namespace scaletrace {
 
@@ -21,7 +19,11 @@ struct JaxStep {
       .hold = Hold::kF32,
       .floor = 1,
       .needs = {.unscaled_finite = true},
-      .claims = {.keeps_powers_of_two = true, .quiet_steps_exact = true},
+      .claims = {.never_grows_on_overflow = true,
+                 .keeps_powers_of_two = true,
+                 .stays_within_limits = true,
+                 .stays_positive = true,
+                 .quiet_steps_exact = true},
   };
   static constexpr std::string_view kName = kInfo.key, kDoc = kInfo.summary;
 
@@ -37,17 +39,13 @@ struct JaxStep {
             self.good_steps);
   }
 
-  struct State {
-    float loss_scale;
-    std::int64_t good_steps;
+  std::optional<ParameterProblem> Problem() const {
+    if (good_steps < growth_interval) return std::nullopt;
+    return ParameterProblem{"good_steps", "found " + std::to_string(good_steps) + "; allowed: below growth_interval, " +
+                                              std::to_string(growth_interval)};
+  }
 
-    bool operator==(const State&) const = default;
-    template <class Self, class V>
-    static void Visit(Self& self, V& v) {
-      v.Value({"loss_scale", "S"}, self.loss_scale);
-      v.Value({"good_steps", "good steps since the last overflow or growth"}, self.good_steps);
-    }
-  };
+  using State = CountingState<float>;
 
   State Start() const { return {init_scale, good_steps}; }
   double LossScale(const State& s) const { return s.loss_scale; }
@@ -56,12 +54,12 @@ struct JaxStep {
   Outcome<State> Next(const State& s, const Observation& o) const {
     if (!o.unscaled_finite) {
       const float half = s.loss_scale * 0.5f;
-      const State next = {std::max(half, 1.0f), 0};
-      const Event event = half < 1.0f ? Event::kFloor : half < s.loss_scale ? Event::kBackoff : Event::kOverflow;
-      return {.next = next, .event = event, .apply = false};
+      const auto c = Shrunk(s.loss_scale, half, std::max(half, 1.0f));
+      return {.next = {c.scale, 0}, .event = c.event, .apply = false};
     }
     if (s.good_steps + 1 < growth_interval) return {.next = {s.loss_scale, s.good_steps + 1}};
-    return {.next = {s.loss_scale * 2.0f, 0}, .event = Event::kGrowth};
+    const auto c = Grown(s.loss_scale, s.loss_scale * 2.0f);
+    return {.next = {c.scale, 0}, .event = c.event};
   }
 
   std::int64_t QuietSteps(const State& s) const {

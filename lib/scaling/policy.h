@@ -6,7 +6,9 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "base/event.h"
@@ -58,6 +60,7 @@ struct Claims {
   bool never_grows_on_overflow = false;
   bool keeps_powers_of_two = false;  // from a power of two, with factors and limits that are powers of two
   bool stays_within_limits = false;  // between its min_scale and max_scale, or the fixed floor and ceiling
+  bool stays_positive = false;       // S never becomes 0 or negative
   bool stays_finite = false;         // S never becomes inf or NaN
   bool quiet_steps_exact = false;    // the finite step after QuietSteps of them does change the scale or has an event
 };
@@ -84,6 +87,12 @@ struct Outcome {
   Unscale unscale = Unscale::kOld;
   bool raised =
       false;  // the public implementation raises here: the run ends, and `next` is the state that it leaves behind
+};
+
+// Why parameters do not go together: the key of the one to blame, and "found X; allowed: Y".
+struct ParameterProblem {
+  std::string_view key;
+  std::string message;
 };
 
 // A policy P has

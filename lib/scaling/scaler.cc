@@ -1,5 +1,6 @@
 #include "scaling/scaler.h"
 
+#include <cmath>
 #include <type_traits>
 #include <utility>
 
@@ -68,17 +69,80 @@ class CountsCheck {
   const JsonValue& object_;
 };
 
-template <class P>
-void ValidateOne(const P& policy) {
-  if constexpr (requires { policy.Validate(); }) policy.Validate();
-}
+// Judges parameters by their names, which are the same in all policies.
+class OddValues {
+ public:
+  template <class P>
+  explicit OddValues(const P& policy) : floor_(P::kInfo.floor), ceiling_(P::kInfo.ceiling) {
+    Limits limits;
+    P::Visit(policy, limits);
+    if (limits.min_scale) floor_ = *limits.min_scale;
+    if (limits.max_scale) ceiling_ = *limits.max_scale;
+    P::Visit(policy, *this);
+  }
+
+  template <class T>
+  void Value(const Field& field, const T& value) {
+    if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
+      const auto x = static_cast<double>(value);
+      const std::string_view key = field.key;
+      if (key == "init_scale") {
+        if (!(x > 0))
+          Warn(key, x, "no scale that works");
+        else if (!std::isfinite(x))
+          Warn(key, x, "no loss times it is finite");
+        else if (x < floor_)
+          Warn(key, x, "below the floor of " + ToText(floor_));
+        else if (x > ceiling_)
+          Warn(key, x, "above the cap of " + ToText(ceiling_));
+      } else if ((key == "growth_factor" || key == "factor") && !(x > 1)) {
+        Warn(key, x, "growth by it does not grow");
+      } else if (key == "backoff_factor" && !(x > 0 && x < 1)) {
+        Warn(key, x, "a backoff by it does not shrink the scale as it should");
+      } else if (key == "growth_interval" && (!(x >= 1) || x != std::floor(x))) {
+        Warn(key, x, "the project's rule then never grows, grows on every step, or fails");
+      } else if ((key == "hysteresis" || key == "decr_every_n") && !(x >= 1)) {
+        Warn(key, x, "the project's rule then backs off at once or never");
+      } else if (key == "min_scale" && !(x >= 0)) {
+        Warn(key, x, "a floor below 0");
+      }
+    }
+  }
+
+  std::vector<std::string> warnings;
+
+ private:
+  struct Limits {
+    template <class T>
+    void Value(const Field& field, const T& value) {
+      if constexpr (kIsOptional<T>) {
+        if (value) Value(field, *value);
+      } else if constexpr (std::is_floating_point_v<T>) {
+        if (field.key == "min_scale") min_scale = static_cast<double>(value);
+        if (field.key == "max_scale" && value != 0) max_scale = static_cast<double>(value);
+      }
+    }
+    std::optional<double> min_scale;
+    std::optional<double> max_scale;
+  };
+
+  void Warn(std::string_view key, double value, const std::string& why) {
+    warnings.push_back(std::string(key) + ": " + ToText(value) + ": " + why);
+  }
+
+  double floor_;
+  double ceiling_;
+};
 
 }  // namespace
 
 Scaler::Scaler(const Policy& policy)
     : driven_(std::visit(
           []<class P>(const P& p) {
-            ValidateOne(p);
+            if constexpr (requires { p.Problem(); }) {
+              if (const auto problem = p.Problem())
+                throw InputError(InputError::Kind::kConfig, {"", 0, std::string(problem->key)}, problem->message);
+            }
             return AnyDriven(Driven<P>{p, p.Start()});
           },
           policy)),
@@ -95,6 +159,18 @@ Needs Scaler::needs() const {
           return d.policy.NeedsNow();
         } else {
           return P::kInfo.needs;
+        }
+      },
+      driven_);
+}
+
+std::int64_t Scaler::initial_good_steps() const {
+  return std::visit(
+      []<class P>(const Driven<P>& d) -> std::int64_t {
+        if constexpr (requires { d.policy.good_steps; }) {
+          return d.policy.good_steps;
+        } else {
+          return 0;
         }
       },
       driven_);
@@ -186,20 +262,20 @@ bool Scaler::operator==(const Scaler& other) const {
       driven_);
 }
 
-void Validate(const Policy& policy) {
-  std::visit([](const auto& p) { ValidateOne(p); }, policy);
-}
-
-std::vector<std::string> Warnings(const Policy& policy) {
+std::optional<ParameterProblem> FindProblem(const Policy& policy) {
   return std::visit(
-      [](const auto& p) -> std::vector<std::string> {
-        if constexpr (requires { p.Warnings(); }) {
-          return p.Warnings();
+      [](const auto& p) -> std::optional<ParameterProblem> {
+        if constexpr (requires { p.Problem(); }) {
+          return p.Problem();
         } else {
-          return {};
+          return std::nullopt;
         }
       },
       policy);
+}
+
+std::vector<std::string> Warnings(const Policy& policy) {
+  return std::visit([](const auto& p) { return OddValues(p).warnings; }, policy);
 }
 
 }  // namespace scaletrace

@@ -3,6 +3,7 @@
 #define SCALETRACE_SCALING_SCALER_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -32,6 +33,8 @@ class Scaler {
   // The parts of an observation that the policy looks at, with the parameters it has.
   Needs needs() const;
   double loss_scale() const { return loss_scale_; }  // in force for the next step
+  // Good steps that the policy's parameters say were counted before the first step; 0 where it has no such parameter.
+  std::int64_t initial_good_steps() const;
   Decision Next(const Observation& observation);
 
   // See policy.h.
@@ -69,9 +72,10 @@ class Scaler {
   double loss_scale_;
 };
 
-// Checks that no Field can express: see policy.h. Throws InputError (kConfig).
-void Validate(const Policy& policy);
-// One sentence for each parameter value that is accepted although it makes little sense, as "KEY: SENTENCE".
+// What no single field's limits can say about the parameters; nullopt: nothing.
+std::optional<ParameterProblem> FindProblem(const Policy& policy);
+// One line for each parameter value that is accepted, as its project accepts it, although it makes little sense: "KEY:
+// SENTENCE".
 std::vector<std::string> Warnings(const Policy& policy);
 
 }  // namespace scaletrace
