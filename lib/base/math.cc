@@ -1,4 +1,5 @@
-// Series whose coefficients are plain fractions, after an exact reduction of the argument. See math.h for what is promised.
+// Series whose coefficients are plain fractions, after an exact reduction of the argument. See math.h for what is
+// promised.
 #include "base/math.h"
 
 #include <bit>
@@ -11,7 +12,8 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// ln 2 in two parts: the first has 33 bits, so that its product with an exponent (11 bits) is exact; the second is the rest, rounded.
+// ln 2 in two parts: the first has 33 bits, so that its product with an exponent (11 bits) is exact; the second is the
+// rest, rounded.
 constexpr double kLn2High = 0x1.62e42fefp-1;
 constexpr double kLn2Low = 0x1.473de6af278edp-34;
 constexpr double kLn2 = 0x1.62e42fefa39efp-1;
@@ -43,9 +45,9 @@ Split SplitPositive(double x) {
   return {m, e};
 }
 
-// ln m for m of SplitPositive. With f = m - 1 (exact) and s = f / (2 + f):  ln m = 2 artanh s = 2s + 2s (s^2/3 + s^4/5 + ...), and since
-// 2s = f - s f, that is f - s (f - 2 s^2 (1/3 + s^2/5 + ...)): the leading term carries no rounding. |s| < 0.1716, so the first
-// omitted term, s^22/23, is below 2^-60 of the sum.
+// ln m for m of SplitPositive. With f = m - 1 (exact) and s = f / (2 + f):  ln m = 2 artanh s = 2s + 2s (s^2/3 + s^4/5
+// + ...), and since 2s = f - s f, that is f - s (f - 2 s^2 (1/3 + s^2/5 + ...)): the leading term carries no rounding.
+// |s| < 0.1716, so the first omitted term, s^22/23, is below 2^-60 of the sum.
 double LogNearOne(double m) {
   const double f = m - 1.0;
   const double s = f / (2.0 + f);
@@ -103,7 +105,8 @@ double CosNearZero(double t) {
   return 1.0 + z * p;
 }
 
-// |x| = whole turns + quarter/4 + rest, with |rest| <= 1/8 (up to a rounding), exactly. `magnitude` is finite and not negative.
+// |x| = whole turns + quarter/4 + rest, with |rest| <= 1/8 (up to a rounding), exactly. `magnitude` is finite and not
+// negative.
 struct Turns {
   int quarter;  // 0 .. 4
   double rest;
@@ -120,7 +123,8 @@ Turns SplitTurns(double magnitude) {
 double Exp2(double x) {
   if (!(x < 1024.0)) return x != x ? x : kInfinity;
   if (x < -1075.0) return 0.0;
-  // x = n + r exactly, |r| <= 1/2 (up to a rounding); 2^r = e^(r ln 2) by Taylor's series, whose first omitted term, t^14/14!, is below 2^-57.
+  // x = n + r exactly, |r| <= 1/2 (up to a rounding); 2^r = e^(r ln 2) by Taylor's series, whose first omitted term,
+  // t^14/14!, is below 2^-57.
   const int n = static_cast<int>(x + (x < 0.0 ? -0.5 : 0.5));
   const double t = (x - n) * kLn2;
   double p = 1.0 / 6227020800.0;
@@ -162,10 +166,14 @@ double CosTurns(double x) {
   const Turns turns = SplitTurns(magnitude);
   const double t = turns.rest * kTwoPi;
   switch (turns.quarter) {
-    case 1: return 0.0 - SinNearZero(t);
-    case 2: return -CosNearZero(t);
-    case 3: return SinNearZero(t);
-    default: return CosNearZero(t);
+    case 1:
+      return 0.0 - SinNearZero(t);
+    case 2:
+      return -CosNearZero(t);
+    case 3:
+      return SinNearZero(t);
+    default:
+      return CosNearZero(t);
   }
 }
 
@@ -176,10 +184,17 @@ double SinTurns(double x) {
   const double t = turns.rest * kTwoPi;
   double sin;
   switch (turns.quarter) {
-    case 1: sin = CosNearZero(t); break;
-    case 2: sin = 0.0 - SinNearZero(t); break;
-    case 3: sin = -CosNearZero(t); break;
-    default: sin = SinNearZero(t);
+    case 1:
+      sin = CosNearZero(t);
+      break;
+    case 2:
+      sin = 0.0 - SinNearZero(t);
+      break;
+    case 3:
+      sin = -CosNearZero(t);
+      break;
+    default:
+      sin = SinNearZero(t);
   }
   return x < 0.0 ? 0.0 - sin : sin;
 }

@@ -1,4 +1,5 @@
-// Random123's Philox, bits to doubles, and two distributions. Leaves the functions to base/math.cc and what a stream is used for to data and train.
+// Random123's Philox, bits to doubles, and two distributions. Leaves the functions to base/math.cc and what a stream is
+// used for to data and train.
 #include "base/random.h"
 
 #include <Random123/philox.h>
@@ -27,7 +28,8 @@ double Fraction(std::uint64_t bits) { return static_cast<double>(bits >> 11) * 0
 }  // namespace
 
 std::array<std::uint32_t, 4> RandomBits(std::uint64_t seed, Stream stream, std::uint64_t index) {
-  const r123::Philox4x32::ctr_type counter = {{static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32),
+  const r123::Philox4x32::ctr_type counter = {{static_cast<std::uint32_t>(index),
+                                               static_cast<std::uint32_t>(index >> 32),
                                                static_cast<std::uint32_t>(stream), 0}};
   const r123::Philox4x32::key_type key = {{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)}};
   const r123::Philox4x32::ctr_type bits = r123::Philox4x32()(counter, key);

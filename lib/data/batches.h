@@ -20,7 +20,8 @@ struct FullBatch {
 };
 
 struct PermutedBatches {
-  static constexpr std::string_view kName = "permuted", kDoc = "a new random order of the rows each epoch, cut into batches";
+  static constexpr std::string_view kName = "permuted",
+                                    kDoc = "a new random order of the rows each epoch, cut into batches";
   std::int64_t size = 32;
   bool drop_last = false;
   template <class Self, class V>
@@ -31,7 +32,8 @@ struct PermutedBatches {
 };
 
 struct DrawnBatches {
-  static constexpr std::string_view kName = "replacement", kDoc = "rows drawn with replacement, an epoch being as many rows as there are";
+  static constexpr std::string_view kName = "replacement",
+                                    kDoc = "rows drawn with replacement, an epoch being as many rows as there are";
   std::int64_t size = 32;
   template <class Self, class V>
   static void Visit(Self& self, V& v) {
@@ -50,7 +52,8 @@ class Batches {
   bool is_full() const;  // all rows in order, in every step
   // Whole epochs finished before `step`. Drawn batches: floor(step size / samples), at most the largest int64.
   std::int64_t Epoch(std::int64_t step) const;
-  // The rows of `step`; empty for a full batch (all, in order). Valid until the next call. Any order of steps is right, ascending is fast.
+  // The rows of `step`; empty for a full batch (all, in order). Valid until the next call. Any order of steps is right,
+  // ascending is fast.
   std::span<const std::uint32_t> Rows(std::int64_t step);
 
  private:
@@ -59,10 +62,10 @@ class Batches {
   BatchOptions options_;
   std::size_t samples_;
   std::uint64_t seed_;
-  std::size_t size_;                    // rows of a batch that is not short
-  std::int64_t steps_per_epoch_ = 1;    // not for drawn batches
-  std::int64_t epoch_ = -1;             // the epoch that order_ belongs to
-  std::vector<std::uint32_t> order_;    // a permutation, or the rows drawn last
+  std::size_t size_;                  // rows of a batch that is not short
+  std::int64_t steps_per_epoch_ = 1;  // not for drawn batches
+  std::int64_t epoch_ = -1;           // the epoch that order_ belongs to
+  std::vector<std::uint32_t> order_;  // a permutation, or the rows drawn last
 };
 
 }  // namespace scaletrace

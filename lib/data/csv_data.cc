@@ -1,4 +1,5 @@
-// Data from a CSV file (RFC 4180, LF or CRLF): which columns, which cells, standardisation. Leaves the spelling of numbers to base/number.h.
+// Data from a CSV file (RFC 4180, LF or CRLF): which columns, which cells, standardisation. Leaves the spelling of
+// numbers to base/number.h.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -67,7 +68,8 @@ class CellReader {
   std::string_view BareCell() {
     std::size_t length = 0;
     while (length < rest_.size() && rest_[length] != ',' && rest_[length] != '\n' && rest_[length] != '\r') {
-      if (rest_[length] == '"') Fail("found a quote within a cell; allowed: quotes around a whole cell, doubled inside it");
+      if (rest_[length] == '"')
+        Fail("found a quote within a cell; allowed: quotes around a whole cell, doubled inside it");
       if (rest_[length] == '\0') Fail("found a NUL byte; allowed: text");
       ++length;
     }
@@ -128,8 +130,8 @@ std::vector<std::string> ReadHeader(CellReader* reader) {
   for (std::size_t i = 0; i < names.size(); ++i) {
     const auto [other, is_new] = columns.emplace(names[i], i + 1);
     if (!is_new) {
-      reader->Fail("found the column name " + Quoted(names[i]) + " twice, at columns " + std::to_string(other->second) + " and " +
-                   std::to_string(i + 1) + "; allowed: each once");
+      reader->Fail("found the column name " + Quoted(names[i]) + " twice, at columns " + std::to_string(other->second) +
+                   " and " + std::to_string(i + 1) + "; allowed: each once");
     }
   }
   return names;
@@ -175,11 +177,13 @@ Columns ChooseColumns(const CsvData& options, const std::vector<std::string>& na
                        "found no column " + Quoted(name) + Suggestion(name, names) + "; allowed: " + ListOf(names));
     }
     if (columns.feature[found->second] != kNotUsed || columns.target[found->second] != kNotUsed) {
-      throw config_error(key, "found the column " + Quoted(name) + " again; allowed: each column once, as a feature or as a target");
+      throw config_error(
+          key, "found the column " + Quoted(name) + " again; allowed: each column once, as a feature or as a target");
     }
     return found->second;
   };
-  if (options.targets.empty()) throw config_error("data.targets", "found no target column; allowed: a list of column names");
+  if (options.targets.empty())
+    throw config_error("data.targets", "found no target column; allowed: a list of column names");
   for (const std::string& name : options.targets) {
     columns.target[find(name, "data.targets")] = static_cast<std::uint32_t>(columns.targets++);
   }
@@ -190,7 +194,8 @@ Columns ChooseColumns(const CsvData& options, const std::vector<std::string>& na
     for (std::size_t i = 0; i < names.size(); ++i) {
       if (columns.target[i] == kNotUsed) columns.feature[i] = static_cast<std::uint32_t>(columns.features++);
     }
-    if (columns.features == 0) throw config_error("data.targets", "found every column of the file; allowed: at least one is left as a feature");
+    if (columns.features == 0)
+      throw config_error("data.targets", "found every column of the file; allowed: at least one is left as a feature");
   }
   return columns;
 }
@@ -204,8 +209,8 @@ std::size_t CountRows(CellReader reader, const std::vector<std::string>& names) 
       const bool too_few = last && reader.column() < names.size();
       if (too_few || (!last && reader.column() >= names.size())) {
         reader.Fail("found " + std::string(too_few ? "" : "more than ") + std::to_string(reader.column()) +
-                    (reader.column() == 1 ? " cell" : " cells") + " in this row; allowed: " + std::to_string(names.size()) +
-                    ", as in the header");
+                    (reader.column() == 1 ? " cell" : " cells") +
+                    " in this row; allowed: " + std::to_string(names.size()) + ", as in the header");
       }
     }
     ++rows;
@@ -215,12 +220,14 @@ std::size_t CountRows(CellReader reader, const std::vector<std::string>& names) 
 
 float ReadCell(const CellReader& reader, std::string_view cell, const std::string& name, const std::string& path) {
   if (const auto value = ReadFloat(cell)) return *value;
-  throw InputError(InputError::Kind::kData, {path, reader.line(), "column " + std::to_string(reader.column()) + " (" + Printable(name) + ")"},
+  throw InputError(InputError::Kind::kData,
+                   {path, reader.line(), "column " + std::to_string(reader.column()) + " (" + Printable(name) + ")"},
                    "found " + (cell.empty() ? "an empty cell" : Quoted(cell)) +
                        "; allowed: a finite decimal number within f32, such as -0.5 or 6.5e4, without spaces");
 }
 
-// Each column of the row-major matrix to (value - mean) / standard deviation (over N, not N - 1). A column of equal values becomes 0.
+// Each column of the row-major matrix to (value - mean) / standard deviation (over N, not N - 1). A column of equal
+// values becomes 0.
 void StandardizeColumns(std::size_t rows, std::size_t columns, std::vector<float>* values) {
   for (std::size_t c = 0; c < columns; ++c) {
     const auto at = [&](std::size_t r) -> float& { return (*values)[r * columns + c]; };

@@ -1,4 +1,5 @@
-// The data of a run: features and targets, and how the targets move. Made once from options and a seed by the rows of generators.h.
+// The data of a run: features and targets, and how the targets move. Made once from options and a seed by the rows of
+// generators.h.
 #ifndef SCALETRACE_DATA_DATASET_H_
 #define SCALETRACE_DATA_DATASET_H_
 
@@ -27,7 +28,8 @@ struct Dataset {
 
   // The targets at step t, all in f32, every operation rounded by itself:
   //   nothing moves (period = 0):  y
-  //   the teacher moves:           (c y + s y_turned) + noise,  c = cos(2 pi t / period) and s = sin(2 pi t / period), each rounded to f32 once
+  //   the teacher moves:           (c y + s y_turned) + noise,  c = cos(2 pi t / period) and s = sin(2 pi t / period),
+  //   each rounded to f32 once
   // and, where t is a spike, that times spike_factor. An overflow is inf: a result, not an error.
   double period = 0;                      // steps of a full turn; 0: nothing moves
   std::vector<float> y_turned;            // N x K where period > 0, else empty
@@ -39,7 +41,8 @@ struct Dataset {
   bool IsSpike(std::int64_t step) const;
   // False only where the targets at `step` equal those at `step` - 1. True for step 0.
   bool TargetsChange(std::int64_t step) const;
-  // The targets of the rows `rows` (all of them in order where it is empty) at `step`, row-major into `out`, which has room for exactly those.
+  // The targets of the rows `rows` (all of them in order where it is empty) at `step`, row-major into `out`, which has
+  // room for exactly those.
   void TargetsAt(std::int64_t step, std::span<const std::uint32_t> rows, std::span<float> out) const;
 };
 

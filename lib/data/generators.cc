@@ -1,5 +1,5 @@
-// The synthetic kinds of data. All sums are double, in index order, every operation rounded by itself, and are rounded to f32 once. Leaves files to
-// given_data.cc and csv_data.cc, and what a step makes of moving targets to dataset.cc.
+// The synthetic kinds of data. All sums are double, in index order, every operation rounded by itself, and are rounded
+// to f32 once. Leaves files to given_data.cc and csv_data.cc, and what a step makes of moving targets to dataset.cc.
 #include "data/generators.h"
 
 #include <algorithm>
@@ -28,9 +28,9 @@ Dataset Allocate(const LinearTeacher& o) {
   const auto check = [&](std::uint64_t rows, std::uint64_t columns, const char* what) {
     if (rows * columns <= kMaxEntries) return;  // both are below 2^32: no overflow
     throw InputError(InputError::Kind::kConfig, {"", 0, "data.samples"},
-                     "found " + std::to_string(rows) + " x " + std::to_string(columns) + " entries of the " + what + " (samples " +
-                         std::to_string(samples) + ", features " + std::to_string(features) + ", outputs " + std::to_string(outputs) +
-                         "); allowed: at most 2^31 entries");
+                     "found " + std::to_string(rows) + " x " + std::to_string(columns) + " entries of the " + what +
+                         " (samples " + std::to_string(samples) + ", features " + std::to_string(features) +
+                         ", outputs " + std::to_string(outputs) + "); allowed: at most 2^31 entries");
   };
   SCALETRACE_CHECK(o.samples >= 1 && o.features >= 1 && o.outputs >= 1);
   SCALETRACE_CHECK(samples < kMaxEntries && features < kMaxEntries && outputs < kMaxEntries);
@@ -50,8 +50,10 @@ void FillNormal(std::uint64_t seed, std::vector<float>* x) {
   for (std::size_t i = 0; i < x->size(); ++i) (*x)[i] = static_cast<float>(Normal(seed, Stream::kFeatures, i));
 }
 
-// The product of the features with a normal teacher of its own stream, plus noise_std times normal noise (no noise is drawn for 0), into `y`.
-void FillTargets(const Dataset& data, std::uint64_t seed, Stream teacher_stream, float noise_std, std::vector<float>* y) {
+// The product of the features with a normal teacher of its own stream, plus noise_std times normal noise (no noise is
+// drawn for 0), into `y`.
+void FillTargets(const Dataset& data, std::uint64_t seed, Stream teacher_stream, float noise_std,
+                 std::vector<float>* y) {
   std::vector<double> teacher(data.features * data.outputs);
   for (std::size_t i = 0; i < teacher.size(); ++i) teacher[i] = Normal(seed, teacher_stream, i);
   std::vector<double> sums(data.outputs);
@@ -103,9 +105,10 @@ Dataset Make(const OutliersData& o, std::uint64_t seed, const std::string&) {
   return data;
 }
 
-// x = U S V, where the rows of U are cosines in a random order with random signs (its columns are orthogonal exactly, whatever the shape), S is the given
-// spectrum, and V a chain of plane rotations by random angles in the pattern of a fast Fourier transform: every coordinate meets every other in log2 D
-// passes, so that 10^7 entries take a second, where a product with a dense V would take features times as long.
+// x = U S V, where the rows of U are cosines in a random order with random signs (its columns are orthogonal exactly,
+// whatever the shape), S is the given spectrum, and V a chain of plane rotations by random angles in the pattern of a
+// fast Fourier transform: every coordinate meets every other in log2 D passes, so that 10^7 entries take a second,
+// where a product with a dense V would take features times as long.
 Dataset Make(const IllConditionedData& o, std::uint64_t seed, const std::string&) {
   Dataset data = Allocate(o);
   const std::size_t samples = data.samples;
@@ -115,7 +118,10 @@ Dataset Make(const IllConditionedData& o, std::uint64_t seed, const std::string&
   std::vector<double> scales(rank);  // of the cosines: singular values, normalised so that the mean square of x is 1
   double squares = 0;
   for (std::size_t j = 0; j < rank; ++j) {
-    scales[j] = rank == 1 ? 1.0 : Exp2(-(Log2(static_cast<double>(o.condition)) * static_cast<double>(j)) / static_cast<double>(rank - 1));
+    scales[j] =
+        rank == 1
+            ? 1.0
+            : Exp2(-(Log2(static_cast<double>(o.condition)) * static_cast<double>(j)) / static_cast<double>(rank - 1));
     squares += scales[j] * scales[j];
   }
   const double unit = std::sqrt(static_cast<double>(features) / squares);
@@ -187,7 +193,8 @@ Dataset Make(const DriftData& o, std::uint64_t seed, const std::string&) {
 
 Dataset Make(const SpikesData& o, std::uint64_t seed, const std::string&) {
   if (o.at.empty() && o.every == 0) {
-    throw InputError(InputError::Kind::kConfig, {"", 0, "data.at"}, "found no step with a spike; allowed: a list of steps here, or data.every, or both");
+    throw InputError(InputError::Kind::kConfig, {"", 0, "data.at"},
+                     "found no step with a spike; allowed: a list of steps here, or data.every, or both");
   }
   Dataset data = MakeGaussian(o, seed);
   data.spike_steps = o.at;
@@ -199,13 +206,18 @@ Dataset Make(const SpikesData& o, std::uint64_t seed, const std::string&) {
 
 std::string PathOf(const std::string& file, const std::string& folder) {
   if (file.empty()) {
-    throw InputError(InputError::Kind::kConfig, {"", 0, "data.file"}, "found no file; allowed: a path, relative to the config's folder");
+    throw InputError(InputError::Kind::kConfig, {"", 0, "data.file"},
+                     "found no file; allowed: a path, relative to the config's folder");
   }
   return file[0] == '/' ? file : folder + "/" + file;
 }
 
-Dataset Make(const GivenData& o, std::uint64_t, const std::string& folder) { return ReadGivenData(o, PathOf(o.file, folder)); }
-Dataset Make(const CsvData& o, std::uint64_t, const std::string& folder) { return ReadCsvData(o, PathOf(o.file, folder)); }
+Dataset Make(const GivenData& o, std::uint64_t, const std::string& folder) {
+  return ReadGivenData(o, PathOf(o.file, folder));
+}
+Dataset Make(const CsvData& o, std::uint64_t, const std::string& folder) {
+  return ReadCsvData(o, PathOf(o.file, folder));
+}
 
 }  // namespace
 
@@ -213,7 +225,8 @@ Dataset MakeDataset(const DataOptions& options, std::uint64_t seed, const std::s
   try {
     return std::visit([&](const auto& o) { return Make(o, seed, folder); }, options);
   } catch (const std::bad_alloc&) {
-    throw InputError(InputError::Kind::kConfig, {"", 0, "data.samples"}, "the data need more memory than there is; allowed: fewer rows or columns");
+    throw InputError(InputError::Kind::kConfig, {"", 0, "data.samples"},
+                     "the data need more memory than there is; allowed: fewer rows or columns");
   }
 }
 

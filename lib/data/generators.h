@@ -1,6 +1,6 @@
-// Kinds of data, one row each: the options (as they stand in a config under `data:`) and the function that makes the Dataset.
-// The formula of each: docs/data.md. A new kind is a struct here, its Make function (generators.cc, or file_data.h where it reads a file), and its
-// name in DataOptions.
+// Kinds of data, one row each: the options (as they stand in a config under `data:`) and the function that makes the
+// Dataset. The formula of each: docs/data.md. A new kind is a struct here, its Make function (generators.cc, or
+// file_data.h where it reads a file), and its name in DataOptions.
 #ifndef SCALETRACE_DATA_GENERATORS_H_
 #define SCALETRACE_DATA_GENERATORS_H_
 
@@ -16,7 +16,8 @@
 
 namespace scaletrace {
 
-// The sizes and the linear teacher that the synthetic kinds share. y = x T + noise, T standard normal, and x too where the kind says nothing else.
+// The sizes and the linear teacher that the synthetic kinds share. y = x T + noise, T standard normal, and x too where
+// the kind says nothing else.
 struct LinearTeacher {
   std::int64_t samples = 256;
   std::int64_t features = 32;
@@ -35,21 +36,27 @@ struct LinearTeacher {
 struct GaussianData : LinearTeacher {
   static constexpr std::string_view kName = "gaussian", kDoc = "normal features, linear teacher, normal noise";
   template <class Self, class V>
-  static void Visit(Self& self, V& v) { LinearTeacher::VisitTeacher(self, v); }
+  static void Visit(Self& self, V& v) {
+    LinearTeacher::VisitTeacher(self, v);
+  }
 };
 
 struct HeavyTailedData : LinearTeacher {
-  static constexpr std::string_view kName = "heavy-tailed", kDoc = "features from Student's t: now and then one is far out";
+  static constexpr std::string_view kName = "heavy-tailed",
+                                    kDoc = "features from Student's t: now and then one is far out";
   float dof = 3;
   template <class Self, class V>
   static void Visit(Self& self, V& v) {
     LinearTeacher::VisitTeacher(self, v);
-    v.Value({"dof", "degrees of freedom, smaller is wilder; 1 is Cauchy's, above 2 the variance exists", Between(0.5, 1e6)}, self.dof);
+    v.Value(
+        {"dof", "degrees of freedom, smaller is wilder; 1 is Cauchy's, above 2 the variance exists", Between(0.5, 1e6)},
+        self.dof);
   }
 };
 
 struct OutliersData : LinearTeacher {
-  static constexpr std::string_view kName = "outliers", kDoc = "gaussian, a share of the rows (features and targets) times a factor";
+  static constexpr std::string_view kName = "outliers",
+                                    kDoc = "gaussian, a share of the rows (features and targets) times a factor";
   float share = 0.01f;
   float factor = 100;
   template <class Self, class V>
@@ -66,13 +73,17 @@ struct IllConditionedData : LinearTeacher {
   template <class Self, class V>
   static void Visit(Self& self, V& v) {
     LinearTeacher::VisitTeacher(self, v);
-    v.Value({"condition", "largest over smallest singular value of the features; the others are spaced evenly in the logarithm", Between(1, 1e6)},
+    v.Value({"condition",
+             "largest over smallest singular value of the features; the others are spaced evenly in the logarithm",
+             Between(1, 1e6)},
             self.condition);
   }
 };
 
 struct ScaledData : LinearTeacher {
-  static constexpr std::string_view kName = "scaled", kDoc = "gaussian, features and targets times factors, to force underflow or overflow";
+  static constexpr std::string_view kName = "scaled",
+                                    kDoc =
+                                        "gaussian, features and targets times factors, to force underflow or overflow";
   float feature_factor = 1;
   float target_factor = 1;
   template <class Self, class V>
@@ -84,7 +95,8 @@ struct ScaledData : LinearTeacher {
 };
 
 struct DriftData : LinearTeacher {
-  static constexpr std::string_view kName = "drift", kDoc = "gaussian, with a teacher that moves on a circle over the steps";
+  static constexpr std::string_view kName = "drift",
+                                    kDoc = "gaussian, with a teacher that moves on a circle over the steps";
   double period = 1000;
   template <class Self, class V>
   static void Visit(Self& self, V& v) {
@@ -94,7 +106,8 @@ struct DriftData : LinearTeacher {
 };
 
 struct SpikesData : LinearTeacher {
-  static constexpr std::string_view kName = "spikes", kDoc = "gaussian, the targets times a factor at some steps: a repeatable overflow";
+  static constexpr std::string_view kName = "spikes",
+                                    kDoc = "gaussian, the targets times a factor at some steps: a repeatable overflow";
   std::vector<std::int64_t> at;
   std::int64_t every = 0;
   float factor = 1e36f;
@@ -102,7 +115,8 @@ struct SpikesData : LinearTeacher {
   static void Visit(Self& self, V& v) {
     LinearTeacher::VisitTeacher(self, v);
     v.Value({"at", "steps with a spike", Between(0, 9e15)}, self.at);
-    v.Value({"every", "a spike at every multiple of this step besides, except step 0; 0: none", Between(0, 9e15)}, self.every);
+    v.Value({"every", "a spike at every multiple of this step besides, except step 0; 0: none", Between(0, 9e15)},
+            self.every);
     v.Value({"factor", "multiplies the targets in a step with a spike"}, self.factor);
   }
 };
@@ -112,7 +126,8 @@ struct GivenData {
   std::string file;
   template <class Self, class V>
   static void Visit(Self& self, V& v) {
-    v.Value({"file", "JSON with x, y and, optionally, params {w, b} to start from; relative to the config's folder"}, self.file);
+    v.Value({"file", "JSON with x, y and, optionally, params {w, b} to start from; relative to the config's folder"},
+            self.file);
   }
 };
 
@@ -129,17 +144,21 @@ struct CsvData {
   template <class Self, class V>
   static void Visit(Self& self, V& v) {
     v.Value({"file", "CSV with a header line; relative to the config's folder"}, self.file);
-    v.Value({"features", "names of the feature columns, in this order; empty: every column that is no target"}, self.features);
+    v.Value({"features", "names of the feature columns, in this order; empty: every column that is no target"},
+            self.features);
     v.Value({"targets", "names of the target columns, in this order"}, self.targets);
-    v.Value({"standardize", "columns brought to mean 0 and variance 1: none, the features, or all (targets too)"}, self.standardize);
+    v.Value({"standardize", "columns brought to mean 0 and variance 1: none, the features, or all (targets too)"},
+            self.standardize);
   }
 };
 
-using DataOptions = std::variant<GaussianData, HeavyTailedData, OutliersData, IllConditionedData, ScaledData, DriftData, SpikesData, GivenData, CsvData>;
+using DataOptions = std::variant<GaussianData, HeavyTailedData, OutliersData, IllConditionedData, ScaledData, DriftData,
+                                 SpikesData, GivenData, CsvData>;
 
-// The data for `options`; `seed` is the run's. Relative paths are taken from `folder`. A file that is missing, unreadable or wrong: IoError, or InputError
-// (kData) that names file, line and column or key. Sizes whose product is beyond 2^31 entries, or more than memory has: InputError (kConfig) with the key
-// "data.samples". Options that contradict the file or each other: InputError (kConfig) with their key.
+// The data for `options`; `seed` is the run's. Relative paths are taken from `folder`. A file that is missing,
+// unreadable or wrong: IoError, or InputError (kData) that names file, line and column or key. Sizes whose product is
+// beyond 2^31 entries, or more than memory has: InputError (kConfig) with the key "data.samples". Options that
+// contradict the file or each other: InputError (kConfig) with their key.
 Dataset MakeDataset(const DataOptions& options, std::uint64_t seed, const std::string& folder);
 
 // SHA-256 of the file that the options name; empty where they name none. Errors as above.

@@ -23,9 +23,11 @@ Json::Matrix ReadMatrix(const Json& json, const JsonValue& value) {
   return matrix;
 }
 
-void CheckCount(const Json& json, const JsonValue& value, std::size_t found, std::size_t allowed, const std::string& of) {
+void CheckCount(const Json& json, const JsonValue& value, std::size_t found, std::size_t allowed,
+                const std::string& of) {
   if (found != allowed) {
-    json.Fail(value, "found " + std::to_string(found) + " " + of + "; allowed: " + std::to_string(allowed) + ", to fit the others");
+    json.Fail(value, "found " + std::to_string(found) + " " + of + "; allowed: " + std::to_string(allowed) +
+                         ", to fit the others");
   }
 }
 
@@ -34,7 +36,8 @@ void CheckCount(const Json& json, const JsonValue& value, std::size_t found, std
 Dataset ReadGivenData(const GivenData&, const std::string& path) {
   const Json json = Json::Parse(ReadFile(path, kMaxGivenBytes), path, kMaxGivenBytes);
   // Files that describe a whole run have these last keys too; the config speaks for them here.
-  json.AllowKeys(json.root(), {"x", "y", "params", "loss_scale", "good_steps", "lr", "growth_interval", "steps", "final"});
+  json.AllowKeys(json.root(),
+                 {"x", "y", "params", "loss_scale", "good_steps", "lr", "growth_interval", "steps", "final"});
   const JsonValue& x_value = json.Member(json.root(), "x");
   const JsonValue& y_value = json.Member(json.root(), "y");
   Json::Matrix x = ReadMatrix(json, x_value);

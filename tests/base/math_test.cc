@@ -1,4 +1,5 @@
-// The own functions against libm in long double (80 bits on x86, 128 on Arm), and their bytes against a checksum that must be the same everywhere.
+// The own functions against libm in long double (80 bits on x86, 128 on Arm), and their bytes against a checksum that
+// must be the same everywhere.
 #include "base/math.h"
 
 #include <bit>
@@ -39,7 +40,8 @@ double RandomPositive(std::uint64_t index) {
 // Random points in [low, high), both ends' neighbours, and every double within 200 steps of each of `hard`.
 std::vector<double> Points(double low, double high, const std::vector<double>& hard) {
   std::vector<double> points = {low, std::nextafter(low, high), std::nextafter(high, low)};
-  for (int i = 0; i < kPoints; ++i) points.push_back(low + (high - low) * Uniform(3, Stream::kNoise, static_cast<std::uint64_t>(i)));
+  for (int i = 0; i < kPoints; ++i)
+    points.push_back(low + (high - low) * Uniform(3, Stream::kNoise, static_cast<std::uint64_t>(i)));
   for (const double center : hard) {
     double up = center;
     double down = center;
@@ -53,7 +55,8 @@ std::vector<double> Points(double low, double high, const std::vector<double>& h
   return points;
 }
 
-long double WorstUlps(const std::vector<double>& points, double (*f)(double), const std::function<long double(long double)>& oracle) {
+long double WorstUlps(const std::vector<double>& points, double (*f)(double),
+                      const std::function<long double(long double)>& oracle) {
   long double worst = 0;
   for (const double x : points) {
     const long double want = oracle(x);
@@ -108,7 +111,8 @@ TEST_CASE("Exp2 is exact for integers and ends at 0 and inf") {
 }
 
 TEST_CASE("Log2 and Log are within 4 ulp of the true value, near 1 and among subnormals too") {
-  const std::vector<double> hard = {1.0, 2.0, 0.5, std::sqrt(2.0), std::sqrt(0.5), 0x1p-1022, 0x1.fffffffffffffp+1023, 1 + 0x1p-20, 1 - 0x1p-20};
+  const std::vector<double> hard = {
+      1.0, 2.0, 0.5, std::sqrt(2.0), std::sqrt(0.5), 0x1p-1022, 0x1.fffffffffffffp+1023, 1 + 0x1p-20, 1 - 0x1p-20};
   std::vector<double> wide;
   for (std::uint64_t i = 0; i < kPoints; ++i) wide.push_back(RandomPositive(i));
   wide.push_back(0x1p-1074);

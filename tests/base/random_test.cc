@@ -1,4 +1,5 @@
-// Random numbers against a second Philox written from the paper, Random123's published vectors, and the laws they should have.
+// Random numbers against a second Philox written from the paper, Random123's published vectors, and the laws they
+// should have.
 #include "base/random.h"
 
 #include <array>
@@ -38,8 +39,10 @@ TEST_CASE("the Philox of this test gives Random123's published vectors") {
 
 TEST_CASE("random bits are Philox of index, stream and seed, word by word") {
   CHECK(RandomBits(0, static_cast<Stream>(0), 0) == Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8});
-  for (const std::uint64_t seed : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{0x299f31d0a4093822}, ~std::uint64_t{0}}) {
-    for (const std::uint64_t index : {std::uint64_t{0}, std::uint64_t{7}, std::uint64_t{0x85a308d3243f6a88}, ~std::uint64_t{0}}) {
+  for (const std::uint64_t seed :
+       {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{0x299f31d0a4093822}, ~std::uint64_t{0}}) {
+    for (const std::uint64_t index :
+         {std::uint64_t{0}, std::uint64_t{7}, std::uint64_t{0x85a308d3243f6a88}, ~std::uint64_t{0}}) {
       for (std::uint32_t stream = 1; stream <= 9; ++stream) {
         REQUIRE(RandomBits(seed, static_cast<Stream>(stream), index) ==
                 Philox({static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32), stream, 0},
@@ -69,8 +72,8 @@ TEST_CASE("UniformBelow is the upper half of a 128-bit product") {
   for (std::uint64_t i = 0; i < 2000; ++i) {
     const Words words = RandomBits(12, Stream::kBatchOrder, i);
     const std::uint64_t bits = static_cast<std::uint64_t>(words[1]) << 32 | words[0];
-    for (const std::uint64_t bound : {std::uint64_t{1}, std::uint64_t{2}, std::uint64_t{10}, std::uint64_t{1000003}, std::uint64_t{1} << 40,
-                                      std::uint64_t{0x9e3779b97f4a7c15}, ~std::uint64_t{0}}) {
+    for (const std::uint64_t bound : {std::uint64_t{1}, std::uint64_t{2}, std::uint64_t{10}, std::uint64_t{1000003},
+                                      std::uint64_t{1} << 40, std::uint64_t{0x9e3779b97f4a7c15}, ~std::uint64_t{0}}) {
       // Schoolbook by bits of the bound: floor(bits * bound / 2^64) with the lower half kept exactly.
       std::uint64_t high = 0;
       std::uint64_t low = 0;
@@ -123,7 +126,8 @@ TEST_CASE("a normal number is Box and Muller's formula of the polar pair") {
 
 TEST_CASE("Student's t has the distribution function of its degrees of freedom") {
   constexpr int kCount = 100000;
-  // Closed forms: Cauchy's law for 1; 1/2 + t / (2 sqrt(2 + t^2)) for 2; for 4 with s = t / sqrt(4 + t^2): 1/2 + 3/4 s (1 - s^2 / 3).
+  // Closed forms: Cauchy's law for 1; 1/2 + t / (2 sqrt(2 + t^2)) for 2; for 4 with s = t / sqrt(4 + t^2): 1/2 + 3/4 s
+  // (1 - s^2 / 3).
   const auto cauchy = [](double t) { return 0.5 + std::atan(t) / std::numbers::pi; };
   const auto two = [](double t) { return 0.5 + t / (2 * std::sqrt(2 + t * t)); };
   const auto four = [](double t) {
@@ -149,7 +153,8 @@ TEST_CASE("streams, seeds and indexes give different numbers") {
   std::set<Words> seen;
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
     for (std::uint32_t stream = 1; stream <= 9; ++stream) {
-      for (std::uint64_t index = 0; index < 100; ++index) seen.insert(RandomBits(seed, static_cast<Stream>(stream), index));
+      for (std::uint64_t index = 0; index < 100; ++index)
+        seen.insert(RandomBits(seed, static_cast<Stream>(stream), index));
     }
   }
   CHECK(seen.size() == 9000);

@@ -73,7 +73,8 @@ TEST_CASE("every order of three rows is as likely as another") {
     const auto rows = batches.Rows(epoch);
     ++counts[rows[0] * 9 + rows[1] * 3 + rows[2]];
   }
-  for (const std::size_t code : {5u, 7u, 11u, 15u, 19u, 21u}) CHECK(std::fabs(counts[code] - kEpochs / 6.0) < 5 * std::sqrt(kEpochs / 6.0));
+  for (const std::size_t code : {5u, 7u, 11u, 15u, 19u, 21u})
+    CHECK(std::fabs(counts[code] - kEpochs / 6.0) < 5 * std::sqrt(kEpochs / 6.0));
 }
 
 TEST_CASE("the rows of a step depend on nothing but seed and step") {
@@ -83,7 +84,8 @@ TEST_CASE("the rows of a step depend on nothing but seed and step") {
     std::vector<std::vector<std::uint32_t>> rows;
     for (std::int64_t step = 0; step < 60; ++step) rows.push_back(RowsOf(ascending, step));
     Batches jumping(options, 23, 9);
-    for (const std::int64_t step : {59, 0, 31, 30, 1, 58, 7, 7}) CHECK(RowsOf(jumping, step) == rows[static_cast<std::size_t>(step)]);
+    for (const std::int64_t step : {59, 0, 31, 30, 1, 58, 7, 7})
+      CHECK(RowsOf(jumping, step) == rows[static_cast<std::size_t>(step)]);
     Batches other_seed(options, 23, 10);
     CHECK(RowsOf(other_seed, 0) != rows[0]);
   }
@@ -110,7 +112,8 @@ TEST_CASE("epochs of drawn batches neither overflow nor go back") {
   CHECK(batches.Epoch(10) == std::int64_t{10} << 26);
   CHECK(batches.Epoch(9000000000000000) == std::numeric_limits<std::int64_t>::max());
   Batches large(DrawnBatches{3}, 1 << 26, 3);
-  CHECK(large.Epoch(9000000000000000) == 9000000000000000 / (1 << 26) * 3 + 9000000000000000 % (1 << 26) * 3 / (1 << 26));
+  CHECK(large.Epoch(9000000000000000) ==
+        9000000000000000 / (1 << 26) * 3 + 9000000000000000 % (1 << 26) * 3 / (1 << 26));
 }
 
 TEST_CASE("a single sample works in every kind") {

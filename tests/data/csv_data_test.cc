@@ -16,7 +16,8 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-Dataset Read(std::string_view text, const Names& features, const Names& targets, Standardize standardize = Standardize::kNone) {
+Dataset Read(std::string_view text, const Names& features, const Names& targets,
+             Standardize standardize = Standardize::kNone) {
   const TemporaryFolder folder;
   folder.Write("data.csv", text);
   return MakeDataset(CsvData{"data.csv", features, targets, standardize}, 1, folder.path());
@@ -54,7 +55,8 @@ TEST_CASE("without a list of features every column that is no target is one") {
 }
 
 TEST_CASE("quotes, CRLF, a byte order mark and a missing last line end are read") {
-  const Dataset data = Read("\xef\xbb\xbf\"a,\"\"1\"\"\",\"b\nline\",note\r\n1,\"2\",\"x,\"\"\n\r\n\"\r\n3,4,\"\"", {"a,\"1\""}, {"b\nline"});
+  const Dataset data = Read("\xef\xbb\xbf\"a,\"\"1\"\"\",\"b\nline\",note\r\n1,\"2\",\"x,\"\"\n\r\n\"\r\n3,4,\"\"",
+                            {"a,\"1\""}, {"b\nline"});
   CHECK(data.x == std::vector<float>{1, 3});
   CHECK(data.y == std::vector<float>{2, 4});
   CHECK(Read("a,b\r\n1,2\r\n", {"a"}, {"b"}).y == Read("a,b\n1,2", {"a"}, {"b"}).y);
@@ -84,9 +86,11 @@ TEST_CASE("standardized columns have mean 0 and variance 1, equal values become 
 }
 
 TEST_CASE("a wrong cell is named by file, line, column, what was found and what is allowed") {
-  CHECK_THAT(ErrorOf("a,b\n1,2\n1,x\n"), ContainsSubstring("data.csv:3: column 2 (b): found 'x'; allowed: a finite decimal number"));
+  CHECK_THAT(ErrorOf("a,b\n1,2\n1,x\n"),
+             ContainsSubstring("data.csv:3: column 2 (b): found 'x'; allowed: a finite decimal number"));
   CHECK_THAT(ErrorOf("a,b\n,2\n"), ContainsSubstring("data.csv:2: column 1 (a): found an empty cell"));
-  for (const std::string cell : {"NaN", "inf", "-inf", "nan", "+1", "1e39", " 1", "1 ", "0x10", "010", "1_000", ".5", "5.", "1;2", "\"1,5\"", "--1"}) {
+  for (const std::string cell : {"NaN", "inf", "-inf", "nan", "+1", "1e39", " 1", "1 ", "0x10", "010", "1_000", ".5",
+                                 "5.", "1;2", "\"1,5\"", "--1"}) {
     INFO(cell);
     CHECK_THAT(ErrorOf("a,b\n1,2\n" + cell + ",2\n"), ContainsSubstring("data.csv:3: column 1 (a): found '"));
   }
@@ -100,27 +104,36 @@ TEST_CASE("a broken CSV file is refused with the place") {
   CHECK_THAT(ErrorOf("a,b"), ContainsSubstring("data.csv:1: found a header and no rows"));
   CHECK_THAT(ErrorOf("a,b\n"), ContainsSubstring("found a header and no rows"));
   CHECK_THAT(ErrorOf("a,b\n1,2\n1\n"), ContainsSubstring("data.csv:3: column 1: found 1 cell in this row; allowed: 2"));
-  CHECK_THAT(ErrorOf("a,b\n1,2,3\n"), ContainsSubstring("data.csv:2: column 2: found more than 2 cells in this row; allowed: 2"));
+  CHECK_THAT(ErrorOf("a,b\n1,2,3\n"),
+             ContainsSubstring("data.csv:2: column 2: found more than 2 cells in this row; allowed: 2"));
   CHECK_THAT(ErrorOf("a,b\n1,2\n\n"), ContainsSubstring("data.csv:3: column 1: found 1 cell"));
   CHECK_THAT(ErrorOf("a,b\n1,2,\n"), ContainsSubstring("found more than 2 cells"));
   CHECK_THAT(ErrorOf("a,b,a\n1,2,3\n"), ContainsSubstring("found the column name 'a' twice, at columns 1 and 3"));
-  CHECK_THAT(ErrorOf("a,b\n\"1,2\n3,4\n"), ContainsSubstring("data.csv:2: column 1: found a quote that is never closed"));
+  CHECK_THAT(ErrorOf("a,b\n\"1,2\n3,4\n"),
+             ContainsSubstring("data.csv:2: column 1: found a quote that is never closed"));
   CHECK_THAT(ErrorOf("a,b\n1\"2\",2\n"), ContainsSubstring("data.csv:2: column 1: found a quote within a cell"));
   CHECK_THAT(ErrorOf("a,b\n\"1\"2,2\n"), ContainsSubstring("data.csv:2: column 1: found '2' after a closing quote"));
   CHECK_THAT(ErrorOf("a,b\r1,2\r"), ContainsSubstring("found a carriage return without a line feed"));
-  CHECK_THAT(ErrorOf(std::string_view("a,b\n1,\0002\n", 9)), ContainsSubstring("data.csv:2: column 2: found a NUL byte"));
-  CHECK_THAT(ErrorOf(std::string_view("a,b\n1,\"\0\"\n", 10)), ContainsSubstring("data.csv:2: column 2: found a NUL byte"));
+  CHECK_THAT(ErrorOf(std::string_view("a,b\n1,\0002\n", 9)),
+             ContainsSubstring("data.csv:2: column 2: found a NUL byte"));
+  CHECK_THAT(ErrorOf(std::string_view("a,b\n1,\"\0\"\n", 10)),
+             ContainsSubstring("data.csv:2: column 2: found a NUL byte"));
   CHECK_THAT(ErrorOf(std::string_view("\xff\xfe\x61\0", 4)), ContainsSubstring("found UTF-16"));
 }
 
 TEST_CASE("columns that are not there, or asked for twice, are refused with the key") {
   CHECK_THAT(ErrorOf("height,b\n1,2\n", {"hieght"}),
-             ContainsSubstring("data.csv:1: data.features: found no column 'hieght' (did you mean 'height'?); allowed: height, b"));
+             ContainsSubstring(
+                 "data.csv:1: data.features: found no column 'hieght' (did you mean 'height'?); allowed: height, b"));
   CHECK_THAT(ErrorOf("a,c\n1,2\n"), ContainsSubstring("data.csv:1: data.targets: found no column 'b'"));
-  CHECK_THAT(ErrorOf("a,b\n1,2\n", {"a", "a"}, {"b"}, InputError::Kind::kConfig), ContainsSubstring("data.features: found the column 'a' again"));
-  CHECK_THAT(ErrorOf("a,b\n1,2\n", {"b"}, {"b"}, InputError::Kind::kConfig), ContainsSubstring("data.features: found the column 'b' again"));
-  CHECK_THAT(ErrorOf("a,b\n1,2\n", {"a"}, {}, InputError::Kind::kConfig), ContainsSubstring("data.targets: found no target column"));
-  CHECK_THAT(ErrorOf("b\n1\n", {}, {"b"}, InputError::Kind::kConfig), ContainsSubstring("data.targets: found every column of the file"));
+  CHECK_THAT(ErrorOf("a,b\n1,2\n", {"a", "a"}, {"b"}, InputError::Kind::kConfig),
+             ContainsSubstring("data.features: found the column 'a' again"));
+  CHECK_THAT(ErrorOf("a,b\n1,2\n", {"b"}, {"b"}, InputError::Kind::kConfig),
+             ContainsSubstring("data.features: found the column 'b' again"));
+  CHECK_THAT(ErrorOf("a,b\n1,2\n", {"a"}, {}, InputError::Kind::kConfig),
+             ContainsSubstring("data.targets: found no target column"));
+  CHECK_THAT(ErrorOf("b\n1\n", {}, {"b"}, InputError::Kind::kConfig),
+             ContainsSubstring("data.targets: found every column of the file"));
 }
 
 TEST_CASE("a header of more than 2^20 columns and a header of one long name end in an error, soon") {

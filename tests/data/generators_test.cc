@@ -1,4 +1,5 @@
-// The synthetic kinds: their bytes against checksums.tsv (which reference.py prints from docs/data.md), and what their names promise.
+// The synthetic kinds: their bytes against checksums.tsv (which reference.py prints from docs/data.md), and what their
+// names promise.
 #include "data/generators.h"
 
 #include <Eigen/SVD>
@@ -89,7 +90,8 @@ TEST_CASE("every kind that reads no file has the bytes of its checksums at two s
     const std::size_t seed_at = table.find('\t', at) + 1;
     const std::size_t sum_at = table.find('\t', seed_at) + 1;
     const std::size_t end = table.find('\n', sum_at);
-    checksums[{table.substr(at, seed_at - 1 - at), std::stoull(table.substr(seed_at))}] = table.substr(sum_at, end - sum_at);
+    checksums[{table.substr(at, seed_at - 1 - at), std::stoull(table.substr(seed_at))}] =
+        table.substr(sum_at, end - sum_at);
     at = end + 1;
   }
   ForEachKind<DataOptions>([&]<class T>() {
@@ -221,7 +223,8 @@ TEST_CASE("sizes whose product is beyond 2^31 entries are refused with the key")
     }
     return std::string("no error");
   };
-  CHECK_THAT(message(1 << 26, 1 << 20, 1), ContainsSubstring("data.samples: found 67108864 x 1048576 entries of the features"));
+  CHECK_THAT(message(1 << 26, 1 << 20, 1),
+             ContainsSubstring("data.samples: found 67108864 x 1048576 entries of the features"));
   CHECK_THAT(message(1 << 26, 1, 1 << 20), ContainsSubstring("entries of the targets"));
   CHECK_THAT(message(1, 1 << 20, 1 << 20), ContainsSubstring("entries of the teacher"));
   CHECK_THAT(message(1 << 26, 33, 1), ContainsSubstring("allowed: at most 2^31 entries"));

@@ -47,17 +47,20 @@ TEST_CASE("a JSON file gives features, targets and parameters") {
 }
 
 TEST_CASE("parameters may be absent and the keys of a whole run's description are ignored") {
-  const Dataset data = Read(R"({"x": [[1]], "y": [[2]], "loss_scale": "inf", "good_steps": 3, "lr": 0.1, "growth_interval": 5, "steps": 7,
+  const Dataset data = Read(
+      R"({"x": [[1]], "y": [[2]], "loss_scale": "inf", "good_steps": 3, "lr": 0.1, "growth_interval": 5, "steps": 7,
                                "final": {"params": "nan"}})");
   CHECK_FALSE(data.initial.has_value());
   CHECK(data.x == std::vector<float>{1});
 }
 
 TEST_CASE("what is wrong with a JSON file is said with file, line, key, found and allowed") {
-  CHECK_THAT(ErrorOf("{\"x\": [[1]],\n\"y\": [[1]],\n\"z\": 3}"), ContainsSubstring("data.json:3: found the key \"z\""));
+  CHECK_THAT(ErrorOf("{\"x\": [[1]],\n\"y\": [[1]],\n\"z\": 3}"),
+             ContainsSubstring("data.json:3: found the key \"z\""));
   CHECK_THAT(ErrorOf("{\"y\": [[1]]}"), ContainsSubstring("x"));
   CHECK_THAT(ErrorOf("{\"x\": [[1]]}"), ContainsSubstring("y"));
-  CHECK_THAT(ErrorOf("{\"x\": [[1], [2]],\n \"y\": [[1]]}"), ContainsSubstring("data.json:2: y: found 1 rows; allowed: 2"));
+  CHECK_THAT(ErrorOf("{\"x\": [[1], [2]],\n \"y\": [[1]]}"),
+             ContainsSubstring("data.json:2: y: found 1 rows; allowed: 2"));
   CHECK_THAT(ErrorOf("{\"x\": [[1, 2],\n [3]], \"y\": [[1], [2]]}"), ContainsSubstring("data.json:2: x[1]"));
   CHECK_THAT(ErrorOf("{\"x\": [], \"y\": []}"), ContainsSubstring("data.json:1: x"));
   CHECK_THAT(ErrorOf("{\"x\": [[]], \"y\": [[1]]}"), ContainsSubstring("data.json:1: x"));
@@ -67,12 +70,18 @@ TEST_CASE("what is wrong with a JSON file is said with file, line, key, found an
   CHECK_THAT(ErrorOf("{\"x\": [[1]], \"y\": [[true]]}"), ContainsSubstring("data.json:1: y[0][0]"));
   CHECK_THAT(ErrorOf("{\"x\": 1, \"y\": [[1]]}"), ContainsSubstring("data.json:1: x"));
   CHECK_THAT(ErrorOf("{\"x\": [[1]], \"y\": [[1]], \"params\": {\"w\": [[1]]}}"), ContainsSubstring("b"));
-  CHECK_THAT(ErrorOf("{\"x\": [[1]], \"y\": [[1]], \"params\": {\"w\": [[1]], \"b\": [1, 2]}}"), ContainsSubstring("params.b: found 2 entries; allowed: 1"));
-  CHECK_THAT(ErrorOf("{\"x\": [[1]], \"y\": [[1]], \"params\": {\"w\": [[1], [2]], \"b\": [1]}}"), ContainsSubstring("params.w: found 2 rows; allowed: 1"));
-  CHECK_THAT(ErrorOf("{\"x\": [[1]], \"y\": [[1]], \"params\": {\"w\": [[1, 2]], \"b\": [1]}}"), ContainsSubstring("params.w: found 2 columns; allowed: 1"));
-  CHECK_THAT(ErrorOf("{\"x\": [[1]], \"y\": [[1]], \"params\": {\"w\": [[\"-inf\"]], \"b\": [1]}}"), ContainsSubstring("params.w[0][0]"));
-  CHECK_THAT(ErrorOf("{\"x\": [[1]], \"y\": [[1]], \"params\": {\"w\": [[1]], \"b\": [\"nan\"]}}"), ContainsSubstring("params.b[0]"));
-  CHECK_THAT(ErrorOf("{\"x\": [[1]], \"y\": [[1]], \"params\": {\"w\": [[1]], \"b\": [1], \"c\": 1}}"), ContainsSubstring("params: found the key \"c\""));
+  CHECK_THAT(ErrorOf("{\"x\": [[1]], \"y\": [[1]], \"params\": {\"w\": [[1]], \"b\": [1, 2]}}"),
+             ContainsSubstring("params.b: found 2 entries; allowed: 1"));
+  CHECK_THAT(ErrorOf("{\"x\": [[1]], \"y\": [[1]], \"params\": {\"w\": [[1], [2]], \"b\": [1]}}"),
+             ContainsSubstring("params.w: found 2 rows; allowed: 1"));
+  CHECK_THAT(ErrorOf("{\"x\": [[1]], \"y\": [[1]], \"params\": {\"w\": [[1, 2]], \"b\": [1]}}"),
+             ContainsSubstring("params.w: found 2 columns; allowed: 1"));
+  CHECK_THAT(ErrorOf("{\"x\": [[1]], \"y\": [[1]], \"params\": {\"w\": [[\"-inf\"]], \"b\": [1]}}"),
+             ContainsSubstring("params.w[0][0]"));
+  CHECK_THAT(ErrorOf("{\"x\": [[1]], \"y\": [[1]], \"params\": {\"w\": [[1]], \"b\": [\"nan\"]}}"),
+             ContainsSubstring("params.b[0]"));
+  CHECK_THAT(ErrorOf("{\"x\": [[1]], \"y\": [[1]], \"params\": {\"w\": [[1]], \"b\": [1], \"c\": 1}}"),
+             ContainsSubstring("params: found the key \"c\""));
   CHECK(ErrorOf("") != "no error");
   CHECK(ErrorOf("[1, 2]") != "no error");
   CHECK(ErrorOf(std::string(100000, '[')) != "no error");
