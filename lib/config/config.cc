@@ -482,8 +482,8 @@ std::string YamlString(std::string_view text) {
   bool is_plain = !text.empty() && letter(text[0]) && std::all_of(text.begin(), text.end(), plain);
   // Words that mean something else, to this reader or to another.
   for (const std::string_view word :
-       {"null", "Null", "NULL", "true", "True", "TRUE", "false", "False", "FALSE", "none", "inf", "nan", "yes", "Yes",
-        "YES",  "no",   "No",   "NO",   "on",   "On",   "ON",    "off",   "Off",   "OFF",  "y",   "Y",   "n",   "N"}) {
+       {"null", "Null", "NULL", "true", "True", "TRUE", "false", "False", "FALSE", "yes", "Yes", "YES", "no",
+        "No",   "NO",   "on",   "On",   "ON",   "off",  "Off",   "OFF",   "y",     "Y",   "n",   "N"}) {
     if (text == word) is_plain = false;
   }
   return is_plain ? std::string(text) : ToJsonString(text);

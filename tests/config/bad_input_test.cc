@@ -163,7 +163,7 @@ TEST_CASE("Files that are no configs are refused before they are read") {
   REQUIRE(fs::file_size(path) >= 100000000);
   CHECK(QuickError<IoError>([&] { ReadConfig(path); }) == path + ": is larger than 1024 KiB, the most that is read");
   CHECK(QuickError<IoError>([&] { ReadGivenData({}, path); }) ==
-        path + ": is larger than 65536 KiB, the most that is read");
+        path + ": is larger than " + std::to_string(kMaxGivenBytes >> 10) + " KiB, the most that is read");
   CHECK(QuickError<IoError>([] { ReadConfig("/dev/zero"); }) ==
         "/dev/zero: is larger than 1024 KiB, the most that is read");
   fs::remove_all(folder);
