@@ -16,6 +16,7 @@
 #include "base/sha256.h"
 #include "config/field_text.h"
 #include "config/yaml.h"
+#include "scaling/scaler.h"
 
 namespace scaletrace {
 namespace {
@@ -70,12 +71,13 @@ struct Source {
   }
   [[noreturn]] void FailFound(const YamlNode& node, const std::string& path, const std::string& note,
                               const std::string& allowed) const;
-  // For checks of several keys together: at the first of them that was given.
-  [[noreturn]] void FailAt(const std::vector<std::string>& paths, const std::string& message) const {
-    for (const std::string& path : paths) {
-      if (const auto it = given.find(path); it != given.end()) Fail(*it->second, path, message);
+  // For what the limits of one key can't say: about the key `path`, at the first of `givers` that the text has.
+  [[noreturn]] void FailAt(const std::vector<std::string>& givers, const std::string& path,
+                           const std::string& message) const {
+    for (const std::string& giver : givers) {
+      if (const auto it = given.find(giver); it != given.end()) Fail(*it->second, path, message);
     }
-    throw InputError(InputError::Kind::kConfig, {file, 0, paths.front()}, message);
+    throw InputError(InputError::Kind::kConfig, {file, 0, path}, message);
   }
 };
 
@@ -399,35 +401,24 @@ bool IsName(std::string_view name) {
 // What no single key can be blamed for.
 void CheckTogether(const RunConfig& config, const Source& source) {
   if (!IsName(config.name)) {
-    source.FailAt({"name"}, "found " + YamlString(Printable(config.name)) +
-                                "; allowed: 1 to 100 of the characters a-z A-Z 0-9 . _ -, the first none of . and -");
+    source.FailAt({"name"}, "name",
+                  "found " + YamlString(Printable(config.name)) +
+                      "; allowed: 1 to 100 of the characters a-z A-Z 0-9 . _ -, the first none of . and -");
   }
   if (config.trace.columns.empty())
-    source.FailAt({"trace.columns"}, "found an empty list; allowed: at least one column");
+    source.FailAt({"trace.columns"}, "trace.columns", "found an empty list; allowed: at least one column");
   for (std::size_t i = 0; i < config.trace.columns.size(); ++i) {
     const auto begin = config.trace.columns.begin();
     if (std::find(begin, begin + static_cast<std::ptrdiff_t>(i), config.trace.columns[i]) !=
         begin + static_cast<std::ptrdiff_t>(i)) {
-      source.FailAt({"trace.columns"}, "found " + config.trace.columns[i] + " twice; allowed: each column once");
+      source.FailAt({"trace.columns"}, "trace.columns",
+                    "found " + config.trace.columns[i] + " twice; allowed: each column once");
     }
   }
-  std::visit(
-      [&](const auto& policy) {
-        if constexpr (requires { policy.good_steps < policy.growth_interval; }) {
-          if (!(policy.good_steps < policy.growth_interval)) {
-            source.FailAt({"scaler.good_steps", "scaler.growth_interval"},
-                          "found good_steps " + std::to_string(policy.good_steps) + " with growth_interval " +
-                              std::to_string(policy.growth_interval) + "; allowed: good_steps below growth_interval");
-          }
-        }
-        if constexpr (requires {
-                        { policy.Validate() } -> std::convertible_to<std::string>;
-                      }) {
-          const std::string problem = policy.Validate();
-          if (!problem.empty()) source.FailAt({"scaler", "scaler.policy"}, problem);
-        }
-      },
-      config.scaler);
+  if (const auto problem = FindProblem(config.scaler)) {
+    const std::string path = "scaler." + std::string(problem->key);
+    source.FailAt({path, "scaler.policy", "scaler"}, path, problem->message);
+  }
 }
 
 std::string FolderOf(const std::string& path) {
@@ -516,17 +507,9 @@ RunConfig ReadConfig(const std::string& path, const std::vector<std::string>& ov
 }
 
 std::vector<std::string> ConfigWarnings(const RunConfig& config) {
-  return std::visit(
-      [](const auto& policy) -> std::vector<std::string> {
-        if constexpr (requires {
-                        { policy.Warnings() } -> std::convertible_to<std::vector<std::string>>;
-                      }) {
-          return policy.Warnings();
-        } else {
-          return {};
-        }
-      },
-      config.scaler);
+  std::vector<std::string> warnings = Warnings(config.scaler);
+  for (std::string& warning : warnings) warning.insert(0, "scaler.");
+  return warnings;
 }
 
 std::string ResolvedYaml(const RunConfig& config) {

@@ -14,7 +14,9 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "config/field_text.h"
 #include "config/schema.h"
+#include "scaling/scaler.h"
 #include "tests/catch.h"
 
 namespace scaletrace {
@@ -125,9 +127,8 @@ TEST_CASE("Bad overrides name --set and the key") {
         "--set: scaler.growth_interval: found 0x10 (numbers are decimal); allowed: an integer from 1 to 2147483647");
   CHECK(
       Refusal(text, {"sede=1"}).starts_with("--set: sede: unknown key (did you mean 'seed'?); allowed: name, seed, "));
-  CHECK(
-      Refusal(text, {"scaler.good_steps=5", "scaler.growth_interval=5"}) ==
-      "--set: scaler.good_steps: found good_steps 5 with growth_interval 5; allowed: good_steps below growth_interval");
+  CHECK(Refusal(text, {"scaler.good_steps=5", "scaler.growth_interval=5"}) ==
+        "--set: scaler.good_steps: found 5; allowed: below growth_interval, 5");
   CHECK(Refusal("data: [1]\n", {"data.kind=csv"}) ==
         "--set: data.kind: found a path into data, which is a list; allowed: a path through mappings");
 }
@@ -151,21 +152,58 @@ TEST_CASE("The resolved config holds every key and reads back to itself") {
         std::string::npos);
 }
 
-TEST_CASE("Each alternative of each kind is read back from its resolved config") {
-  const auto check = [](const std::string& group, const std::string& tag, auto names) {
-    for (const std::string_view name : names) {
-      const std::string text = group + ": {" + tag + ": " + std::string(name) + "}\n";
-      INFO(text);
-      const std::string resolved = ResolvedYaml(Parse(text));
-      CHECK(resolved.find(group + ":\n  " + tag + ": " + std::string(name) + "\n") != std::string::npos);
+// With `group` set to each of its alternatives in turn, and all else default.
+template <class T>
+int CheckKinds(T RunConfig::*group, const std::string& start) {
+  int checked = 0;
+  ForEachKind<T>([&]<class A>() {
+    RunConfig config;
+    config.*group = A();
+    const std::string resolved = ResolvedYaml(config);
+    INFO(resolved);
+    CHECK(resolved.find("\n" + start + YamlString(A::kName) + "\n") != std::string::npos);
+    // Some policies have no meaning without a list that the user gives.
+    if (FindProblem(config.scaler)) {
+      CHECK_THROWS_WITH(Parse(resolved),
+                        ContainsSubstring("c.yaml:") && ContainsSubstring(FindProblem(config.scaler)->message));
+    } else {
       CHECK(ResolvedYaml(Parse(resolved)) == resolved);
+      ++checked;
     }
-  };
-  check("data", "kind", KindNames<DataOptions>());
-  check("batch", "kind", KindNames<BatchOptions>());
-  check("model", "init", KindNames<decltype(ModelOptions::init)>());
-  check("optimizer", "kind", KindNames<OptimizerOptions>());
-  check("scaler", "policy", KindNames<Policy>());
+  });
+  return checked;
+}
+
+TEST_CASE("Each alternative of each kind is read back from its resolved config") {
+  CHECK(CheckKinds(&RunConfig::data, "data:\n  kind: ") == static_cast<int>(KindNames<DataOptions>().size()));
+  CHECK(CheckKinds(&RunConfig::batch, "batch:\n  kind: ") == static_cast<int>(KindNames<BatchOptions>().size()));
+  CHECK(CheckKinds(&RunConfig::optimizer, "optimizer:\n  kind: ") ==
+        static_cast<int>(KindNames<OptimizerOptions>().size()));
+  CHECK(CheckKinds(&RunConfig::scaler, "scaler:\n  policy: ") > 30);
+  for (const std::string_view init : KindNames<decltype(ModelOptions::init)>()) {
+    RunConfig config;
+    REQUIRE(SetKind(config.model.init, init));
+    CHECK(ResolvedYaml(Parse(ResolvedYaml(config))) == ResolvedYaml(config));
+  }
+}
+
+TEST_CASE("Parameters that do not go together are blamed where the text has them") {
+  CHECK(Refusal("scaler:\n  growth_interval: 5\n  good_steps: 5\n", {}) ==
+        "c.yaml:3: scaler.good_steps: found 5; allowed: below growth_interval, 5");
+  CHECK(Refusal("scaler:\n  good_steps: 5\n", {"scaler.growth_interval=5"}) ==
+        "c.yaml:2: scaler.good_steps: found 5; allowed: below growth_interval, 5");
+  // The one to blame has its default here: the policy's line.
+  CHECK(Refusal("scaler:\n  init_scale: 0.5\n  policy: megatron\n", {}) ==
+        "c.yaml:3: scaler.min_scale: found 1; allowed: at most init_scale, 0.5");
+  CHECK(Refusal("scaler:\n  init_scale: 0.5\n", {"scaler.policy=megatron"}) ==
+        "--set: scaler.min_scale: found 1; allowed: at most init_scale, 0.5");
+}
+
+TEST_CASE("Odd parameters that a public policy takes are warned about") {
+  CHECK(ConfigWarnings(RunConfig()).empty());
+  const auto warnings = ConfigWarnings(Parse("scaler: {policy: jax-step, init_scale: 2^-3}\n"));
+  REQUIRE(warnings.size() == 1);
+  CHECK(warnings[0] == "scaler.init_scale: 0.125: below the floor of 1");
 }
 
 TEST_CASE("The hash depends on every key but the name, and not on how the config is written") {
