@@ -35,6 +35,10 @@ std::string DurationText(double seconds) {
   char text[64];
   if (!(seconds >= 0)) {
     return "?";
+  } else if (seconds < 0.9995e-6) {
+    std::snprintf(text, sizeof(text), "%.3g ns", seconds * 1e9);
+  } else if (seconds < 0.9995e-3) {
+    std::snprintf(text, sizeof(text), "%.3g us", seconds * 1e6);
   } else if (seconds < 0.0995) {
     std::snprintf(text, sizeof(text), "%.3g ms", seconds * 1e3);
   } else if (seconds < 60) {
@@ -70,5 +74,7 @@ std::string CountText(std::int64_t n) {
   for (std::ptrdiff_t i = static_cast<std::ptrdiff_t>(digits.size()) - 3; i > 0; i -= 3) digits.insert(static_cast<std::size_t>(i), 1, ' ');
   return digits;
 }
+
+std::string CountText(std::int64_t n, const std::string& what) { return CountText(n) + " " + what + (n == 1 ? "" : "s"); }
 
 }  // namespace scaletrace

@@ -19,12 +19,14 @@ void FlushPrint();
 
 bool StderrIsTerminal();
 
-// "850 ms", "12.3 s", "4:05", "1:02:45"
+// "92 ns", "8.5 us", "850 ms", "12 s", "4:05", "1:02:45"
 std::string DurationText(double seconds);
 // "850", "12.3 k", "1.25 M"
 std::string RateText(double value);
 // Thousands apart: "2 000 000"; below 10000 as it is.
 std::string CountText(std::int64_t n);
+// The same with what is counted: "1 step", "20 steps".
+std::string CountText(std::int64_t n, const std::string& what);
 
 }  // namespace scaletrace
 

@@ -113,14 +113,14 @@ std::string ReportJson(const RunConfig& config, const std::string& folder, const
 
 std::string ReportText(const RunConfig& config, const std::string& folder, const RunReport& report) {
   const Summary& s = report.summary;
-  std::string text = config.name + ": " + CountText(s.steps) + " steps, " + CountText(s.updates) + " updates, " + CountText(s.skipped) + " skipped";
+  std::string text = config.name + ": " + CountText(s.steps, "step") + ", " + CountText(s.updates, "update") + ", " + CountText(s.skipped) + " skipped";
   if (report.end == RunReport::End::kWasDone) text += " (was done before)";
   text += "\n";
   if (s.steps > 0) {
     text += "  loss   " + ToText(s.first_loss) + " at first, " + ToText(s.last_loss) + " at last\n";
     text += "  scale  " + ToScaleText(s.scale_first) + " at first, " + ToScaleText(s.scale_last) + " at last, min " + ToScaleText(s.scale_min) + ", max " +
-            ToScaleText(s.scale_max) + "; " + CountText(s.growths) + " growths, " + CountText(s.backoffs) + " backoffs" +
-            (s.forgiven > 0 ? ", " + CountText(s.forgiven) + " overflows forgiven" : "") + "\n";
+            ToScaleText(s.scale_max) + "; " + CountText(s.growths, "growth") + ", " + CountText(s.backoffs, "backoff") +
+            (s.forgiven > 0 ? ", " + CountText(s.forgiven, "overflow") + " forgiven" : "") + "\n";
   }
   if (report.steps_here > 0) {
     text += "  time   data " + DurationText(report.seconds.data) + ", steps " + DurationText(report.seconds.steps) + " (" +
@@ -178,7 +178,7 @@ Action AddRun(CLI::App& command) {
   command.add_option("--out", options->out, "The run's folder itself; default runs/NAME-HASH8")->type_name("DIR");
   command.add_flag("--json", options->json, "Print the summary as one JSON object");
   command.add_flag("--quiet", options->quiet, "Print nothing but errors");
-  command.add_flag("--force", options->force, "Replace the files of another run in the folder");
+  command.add_flag("--force", options->force, "Start anew, replacing what an earlier run left in the folder");
   AddTargetOption(command, options->target);
   command.footer(
       "The folder gets config.yaml, config.resolved.yaml, trace.csv, final.json (the state), run.json (time, host, version) and, at the end,\n"

@@ -136,7 +136,8 @@ std::string ToScaleText(double value) {
   if (std::isfinite(value) && std::frexp(value, &exponent) == 0.5 && (exponent - 1 >= 10 || exponent - 1 <= -10)) {
     return "2^" + std::to_string(exponent - 1);
   }
-  return ToText(value);
+  const auto narrow = static_cast<float>(value);
+  return static_cast<double>(narrow) == value ? ToText(narrow) : ToText(value);
 }
 
 std::optional<float> ReadFloat(std::string_view text) { return ReadFloating<float>(text); }

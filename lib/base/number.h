@@ -27,7 +27,7 @@ std::string ToText(double value);
 std::string ToJsonText(float value);
 std::string ToJsonText(double value);
 
-// 2^k where `value` is a power of two of at least 2^10 or at most 2^-10, else ToText. For people, not for files.
+// 2^k where `value` is a power of two of at least 2^10 or at most 2^-10, else the shortest decimal (of the f32, where it is one). For people, not for files.
 std::string ToScaleText(double value);
 
 // Decimal numbers with optional sign (-), fraction and exponent, and nothing around them: "1", "-0.5", "6.5e4". No leading zeros ("010"),

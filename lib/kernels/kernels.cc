@@ -223,38 +223,50 @@ HWY_INLINE float SumOfSquares(const float* errors, std::size_t stride, std::size
   const Floats d;
   const Ints di;
   const std::size_t n = rows * outputs;
-  const auto K = static_cast<std::int32_t>(outputs);
   VF sums[kGroups];
-  VI row[kGroups], k[kGroups];
-  for (std::size_t g = 0; g < kGroups; ++g) {
-    sums[g] = hn::Zero(d);
-    HWY_ALIGN std::int32_t first_row[kLanes], first_k[kLanes];
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      const auto i = static_cast<std::int32_t>(g * kLanes + lane);
-      first_row[lane] = i / K;
-      first_k[lane] = i % K;
+  for (std::size_t g = 0; g < kGroups; ++g) sums[g] = hn::Zero(d);
+  const auto add = [&](std::size_t g, std::size_t at, VF e) {
+    const VF square = hn::Mul(e, e);
+    sums[g] = hn::Add(sums[g], at + kLanes <= n ? square : hn::IfThenElseZero(hn::FirstN(d, n - at), square));
+  };
+  if (outputs == 1) {
+    for (std::size_t i = 0; i < n; i += kPad) {
+      for (std::size_t g = 0; g < kGroups; ++g) {
+        const std::size_t at = i + g * kLanes;
+        if (at < n) add(g, at, hn::LoadU(d, errors + at));  // the padding of the row makes room
+      }
     }
-    row[g] = hn::Load(di, first_row);
-    k[g] = hn::Load(di, first_k);
-  }
-  const VI row_step = Int(16 / K), k_step = Int(16 % K), k_end = Int(K), stride_vector = Int(static_cast<std::int32_t>(stride));
-  for (std::size_t i = 0; i < n; i += kPad) {
+  } else {
+    // Row and output of each lane's element, carried on by 16 elements a turn.
+    const auto K = static_cast<std::int32_t>(outputs);
+    VI row[kGroups], k[kGroups];
+    std::int32_t next_row = 0, next_k = 0;
     for (std::size_t g = 0; g < kGroups; ++g) {
-      const std::size_t at = i + g * kLanes;
-      if (at >= n) break;
-      const auto valid = hn::FirstN(d, n - at);
-      VF e;
-      if (outputs == 1) {
-        e = hn::LoadU(d, errors + at);  // the padding of the row makes room
-      } else {
+      HWY_ALIGN std::int32_t first_row[kLanes], first_k[kLanes];
+      for (std::size_t lane = 0; lane < kLanes; ++lane) {
+        first_row[lane] = next_row;
+        first_k[lane] = next_k;
+        if (++next_k == K) {
+          next_k = 0;
+          ++next_row;
+        }
+      }
+      row[g] = hn::Load(di, first_row);
+      k[g] = hn::Load(di, first_k);
+    }
+    const VI row_step = Int(16 / K), k_step = Int(16 % K), last_k = Int(K - 1), k_end = Int(K);
+    const VI stride_vector = Int(static_cast<std::int32_t>(stride));
+    for (std::size_t i = 0; i < n; i += kPad) {
+      for (std::size_t g = 0; g < kGroups; ++g) {
+        const std::size_t at = i + g * kLanes;
+        if (at >= n) break;
         const VI index = hn::Add(hn::Mul(k[g], stride_vector), row[g]);
-        e = hn::GatherIndex(d, errors, hn::IfThenElseZero(hn::FirstN(di, n - at), index));
+        add(g, at, hn::GatherIndex(d, errors, at + kLanes <= n ? index : hn::IfThenElseZero(hn::FirstN(di, n - at), index)));
         k[g] = hn::Add(k[g], k_step);
-        const auto wrapped = hn::Gt(k[g], hn::Sub(k_end, Int(1)));
+        const auto wrapped = hn::Gt(k[g], last_k);
         k[g] = hn::Sub(k[g], hn::IfThenElseZero(wrapped, k_end));
         row[g] = hn::Add(hn::Add(row[g], row_step), hn::IfThenElseZero(wrapped, Int(1)));
       }
-      sums[g] = hn::Add(sums[g], hn::IfThenElseZero(valid, hn::Mul(e, e)));
     }
   }
   HWY_ALIGN float lanes[kPad];
@@ -279,12 +291,17 @@ HWY_INLINE void SumBlocks(const Round& round, const float* in, std::size_t strid
   const std::size_t front = blocks == 1 ? 0 : (blocks * kBlock - rows) / 2;
   VI row[NV], start[NV];
   VF sum[NV];
+  std::size_t output = first / blocks, block = first % blocks;
   for (int v = 0; v < NV; ++v) {
     HWY_ALIGN std::int32_t first_row[kLanes], first_start[kLanes];
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      const std::size_t m = std::min(first + static_cast<std::size_t>(v) * kLanes + lane, sums - 1);
-      first_row[lane] = static_cast<std::int32_t>(m % blocks * kBlock) - static_cast<std::int32_t>(front);
-      first_start[lane] = static_cast<std::int32_t>(m / blocks * stride);
+      first_row[lane] = static_cast<std::int32_t>(block * kBlock) - static_cast<std::int32_t>(front);
+      first_start[lane] = static_cast<std::int32_t>(output * stride);
+      if (first + static_cast<std::size_t>(v) * kLanes + lane + 1 >= sums) continue;  // lanes beyond the last repeat it
+      if (++block == blocks) {
+        block = 0;
+        ++output;
+      }
     }
     row[v] = hn::Load(di, first_row);
     start[v] = hn::Load(di, first_start);

@@ -81,7 +81,7 @@ bool IsEmptyFolder(const std::string& path) {
 }
 
 [[noreturn]] void Refuse(const std::string& path, const std::string& why) {
-  throw InputError(InputError::Kind::kConfig, {.file = path}, why + "; choose another --out, or --force to replace its files");
+  throw InputError(InputError::Kind::kConfig, {.file = path}, why + "; choose another --out, or --force to start anew in it");
 }
 
 // The state of an earlier process of the same run, or nothing where the folder is new.
@@ -91,15 +91,9 @@ std::optional<Json> EarlierState(const Paths& paths, const FolderOptions& option
     if (!options.force && !IsEmptyFolder(options.path)) Refuse(options.path, "the folder holds other files than a run's");
     return std::nullopt;
   }
-  std::optional<Json> state;
-  try {
-    state = Json::Parse(ReadFile(paths.state, kLargestState), paths.state, kLargestState);
-    if (state->AsString(state->Member(state->root(), "hash")) == options.hash) return state;
-  } catch (const InputError&) {
-    if (!options.force) throw;
-    return std::nullopt;
-  }
   if (options.force) return std::nullopt;
+  Json state = Json::Parse(ReadFile(paths.state, kLargestState), paths.state, kLargestState);
+  if (state.AsString(state.Member(state.root(), "hash")) == options.hash) return state;
   Refuse(options.path, "the folder holds a run of another config");
 }
 

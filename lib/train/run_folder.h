@@ -22,7 +22,7 @@ struct FolderOptions {
   std::string resolved_text;  // with every default
   std::string hash;           // of everything that the run depends on
   std::string software;       // for run.json: name and version
-  bool force = false;         // replace another run's files
+  bool force = false;         // start anew, whatever is there
 };
 
 struct Seconds {

@@ -80,7 +80,7 @@ std::string Story(const Summary& s) {
       std::string moves;
       if (s.growths > 0) moves += "grew " + Times(s.growths);
       if (s.backoffs > 0) moves += (moves.empty() ? "" : " and ") + std::string("backed off ") + Times(s.backoffs);
-      say("The scale " + moves + ", between " + ToScaleText(s.scale_min) + " and " + ToScaleText(s.scale_max) + ".");
+      say("The scale " + moves + ", from " + ToScaleText(s.scale_first) + " to " + ToScaleText(s.scale_last) + ".");
     }
     if (s.skipped == 0) say("No step was skipped.");
   }
