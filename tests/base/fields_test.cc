@@ -50,11 +50,11 @@ TEST_CASE("Limits are described in words") {
 }
 
 struct Red {
-  static constexpr std::string_view kName = "red", kDoc = "a colour";
+  static constexpr std::string_view kName = "red";
   int depth = 1;
 };
 struct Blue {
-  static constexpr std::string_view kName = "blue", kDoc = "another";
+  static constexpr std::string_view kName = "blue";
   int depth = 2;
 };
 

@@ -121,7 +121,7 @@ constexpr std::string_view kMoodNames[] = {"calm", "wild"};
 constexpr std::span<const std::string_view> EnumNames(Mood) { return kMoodNames; }
 
 struct Leaf {
-  static constexpr std::string_view kName = "leaf", kDoc = "";
+  static constexpr std::string_view kName = "leaf";
   float size = 1;
   template <class Self, class V>
   static void Visit(Self& self, V& v) {
@@ -130,7 +130,7 @@ struct Leaf {
   bool operator==(const Leaf&) const = default;
 };
 struct Root {
-  static constexpr std::string_view kName = "root", kDoc = "";
+  static constexpr std::string_view kName = "root";
   std::int64_t depth = 2;
   template <class Self, class V>
   static void Visit(Self& self, V& v) {
