@@ -136,7 +136,9 @@ int Execute(const RunOptions& options) {
   const std::size_t slash = options.config.rfind('/');
   const std::string folder_of_config = slash == std::string::npos ? "." : options.config.substr(0, slash + 1);
   const RunConfig config = ParseConfig(text, options.config, folder_of_config, options.overrides);
-  for (const std::string& warning : ConfigWarnings(config)) Warn(warning);
+  if (!options.quiet) {
+    for (const std::string& warning : ConfigWarnings(config)) Warn(warning);
+  }
 
   FolderOptions folder;
   folder.config_text = text;

@@ -32,6 +32,8 @@ template <class T>
 std::string JsonText(T value) {
   if (std::isnan(value)) return "\"nan\"";
   if (std::isinf(value)) return value > 0 ? "\"inf\"" : "\"-inf\"";
+  // Many JSON readers take "-0" for an integer and lose its sign.
+  if (value == 0 && std::signbit(value)) return "-0.0";
   return Text(value);
 }
 

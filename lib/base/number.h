@@ -23,7 +23,7 @@ char* WriteNumber(char* out, std::int64_t value);
 std::string ToText(float value);
 std::string ToText(double value);
 
-// JSON spelling: as above for finite values, "inf", "-inf" and "nan" in quotes otherwise.
+// JSON spelling: as above for finite values but -0, which is "-0.0"; "inf", "-inf" and "nan" in quotes otherwise.
 std::string ToJsonText(float value);
 std::string ToJsonText(double value);
 

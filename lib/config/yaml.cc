@@ -261,7 +261,7 @@ class TreeBuilder : public YAML::EventHandler {
 
 // yaml-cpp's reason, in plainer words where it speaks of its own insides.
 std::string Reason(const YAML::Exception& error) {
-  constexpr std::pair<std::string_view, std::string_view> kPlainer[] = {
+  const std::pair<std::string_view, std::string_view> kPlainer[] = {
       {YAML::ErrorMsg::MAP_VALUE, "a colon where no key stands before it; text with ': ' in it needs quotes"},
       {YAML::ErrorMsg::EOF_IN_SCALAR, "a quote that is never closed"},
       {YAML::ErrorMsg::END_OF_MAP_FLOW, "a '{' that is never closed"},

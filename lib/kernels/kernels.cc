@@ -271,8 +271,9 @@ HWY_INLINE float SumOfSquares(const float* errors, std::size_t stride, std::size
   }
   HWY_ALIGN float lanes[kPad];
   for (std::size_t g = 0; g < kGroups; ++g) hn::Store(sums[g], d, lanes + g * kLanes);
+  // Lanes that got nothing are +0 and would change nothing.
   float sum = lanes[0];
-  for (std::size_t lane = 1; lane < kPad; ++lane) sum += lanes[lane];
+  for (std::size_t lane = 1; lane < std::min(n, kPad); ++lane) sum += lanes[lane];
   return sum;
 }
 
@@ -280,15 +281,34 @@ HWY_INLINE float SumOfSquares(const float* errors, std::size_t stride, std::size
 
 constexpr std::size_t kBlock = 32;
 
-// NV vectors of sums at once, so that the long chain of dependent additions of one hides behind the others'. Lane m of `first` + ... is the sum of block m % blocks of
+// Up to 32 rows: one sum an output, row by row.
+template <class Round>
+HWY_INLINE void SumFewRows(const Round& round, const float* in, std::size_t stride, std::size_t rows, std::size_t outputs, float* out) {
+  const Floats d;
+  const Ints di;
+  for (std::size_t k = 0; k < outputs; k += kLanes) {
+    const std::size_t count = std::min(kLanes, outputs - k);
+    VF sum = hn::Zero(d);
+    if (outputs == 1) {
+      for (std::size_t i = 0; i < rows; ++i) sum = round(hn::Add(sum, hn::Set(d, in[i])));
+    } else {
+      // Lanes beyond the last output repeat it.
+      const VI lane = hn::Min(hn::Iota(di, 0), Int(static_cast<std::int32_t>(count) - 1));
+      const VI start = hn::Mul(lane, Int(static_cast<std::int32_t>(stride)));
+      for (std::size_t i = 0; i < rows; ++i) sum = round(hn::Add(sum, hn::GatherIndex(d, in + k * stride + i, start)));
+    }
+    StoreCount(sum, count, out + k);
+  }
+}
+
+// More than 32 rows, one level: NV vectors of sums at once, so that the long chain of dependent additions of one hides behind the others'. Lane m of `first` + ... is the sum of block m % blocks of
 // output m / blocks.
 template <int NV, class Round>
 HWY_INLINE void SumBlocks(const Round& round, const float* in, std::size_t stride, std::size_t rows, std::size_t blocks,
                           std::size_t sums, std::size_t first, float* out) {
   const Floats d;
   const Ints di;
-  const std::size_t length = blocks == 1 ? rows : kBlock;
-  const std::size_t front = blocks == 1 ? 0 : (blocks * kBlock - rows) / 2;
+  const std::size_t front = (blocks * kBlock - rows) / 2;
   VI row[NV], start[NV];
   VF sum[NV];
   std::size_t output = first / blocks, block = first % blocks;
@@ -308,7 +328,7 @@ HWY_INLINE void SumBlocks(const Round& round, const float* in, std::size_t strid
     sum[v] = hn::Zero(d);
   }
   const VI last = Int(static_cast<std::int32_t>(rows) - 1);
-  for (std::size_t i = 0; i < length; ++i) {
+  for (std::size_t i = 0; i < kBlock; ++i) {
     for (int v = 0; v < NV; ++v) {
       // Rows before the first and behind the last are zeros.
       const auto valid = hn::AndNot(hn::Gt(row[v], last), hn::Gt(row[v], Int(-1)));
@@ -332,19 +352,18 @@ HWY_INLINE void SumRows(const Round& round, const float* in, std::size_t stride,
     for (std::size_t k = 0; k < outputs; ++k) out[k] = in[k * stride];
     return;
   }
-  while (true) {
-    const std::size_t blocks = rows <= kBlock ? 1 : (rows + kBlock - 1) / kBlock;
+  while (rows > kBlock) {
+    const std::size_t blocks = (rows + kBlock - 1) / kBlock;
     const std::size_t sums = outputs * blocks;
-    float* to = blocks == 1 ? out : scratch;
     std::size_t m = 0;
-    for (; m + 4 * kLanes <= sums; m += 4 * kLanes) SumBlocks<4>(round, in, stride, rows, blocks, sums, m, to);
-    for (; m < sums; m += kLanes) SumBlocks<1>(round, in, stride, rows, blocks, sums, m, to);
-    if (blocks == 1) return;
-    in = to;
+    for (; m + 4 * kLanes <= sums; m += 4 * kLanes) SumBlocks<4>(round, in, stride, rows, blocks, sums, m, scratch);
+    for (; m < sums; m += kLanes) SumBlocks<1>(round, in, stride, rows, blocks, sums, m, scratch);
+    in = scratch;
     stride = blocks;
     rows = blocks;
     scratch += sums;
   }
+  SumFewRows(round, in, stride, rows, outputs, out);
 }
 
 // ---------------------------------------------------------------------------------------------------- the step
