@@ -14,7 +14,7 @@ int ListFormats() {
   char line[256];
   const auto add = [&](const char* name, const char* bits, const char* e, const char* m, const char* max, const char* normal, const char* subnormal,
                        const char* epsilon, const char* special, const char* doc) {
-    std::snprintf(line, sizeof(line), "%-15s %4s %3s %3s  %-14s %-14s %-14s %-12s %-8s  %s\n", name, bits, e, m, max, normal, subnormal, epsilon, special, doc);
+    std::snprintf(line, sizeof(line), "%-15s %4s %3s %3s  %-14s %-14s %-14s %-13s %-8s  %s\n", name, bits, e, m, max, normal, subnormal, epsilon, special, doc);
     Print(line);
   };
   add("name", "bits", "e", "m", "max", "min normal", "min subnormal", "epsilon", "has", "");

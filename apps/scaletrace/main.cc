@@ -1,4 +1,5 @@
 // The program: arguments in, exit code out. What each command does: its own file (commands.h lists them).
+#include <algorithm>
 #include <csignal>
 #include <new>
 
@@ -76,6 +77,12 @@ int Main(int argc, char** argv) {
   if (argc == 1) {
     Print(app.help());
     FlushPrint();
+    return kUsageError;
+  }
+  std::vector<std::string_view> names;
+  for (const Command& command : kCommands) names.push_back(command.name);
+  if (argv[1][0] != '-' && std::find(names.begin(), names.end(), argv[1]) == names.end()) {
+    Error("unknown command '" + Printable(argv[1]) + "'" + DidYouMean(argv[1], names) + " (see scaletrace --help)");
     return kUsageError;
   }
   try {

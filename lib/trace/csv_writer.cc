@@ -21,14 +21,13 @@ RowFilterState ReadState(const TraceState& text, const std::string& path) {
   if (event == std::end(kEventNames)) throw bad();
   state.streak = static_cast<Event>(event - std::begin(kEventNames));
   if (text.pending.empty()) return state;
-  StepRecord record;
   std::string_view rest = text.pending;
   for (const Column& column : Columns()) {
     const std::size_t end = std::min(rest.find(','), rest.size());
-    if (!column.read(rest.substr(0, end), record)) throw bad();
+    if (!column.read(rest.substr(0, end), state.pending)) throw bad();
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
-  state.pending = record;
+  state.has_pending = true;
   return state;
 }
 
@@ -64,9 +63,9 @@ TraceState TraceWriter::state() const {
   TraceState state;
   state.bytes = file_.size();
   state.streak = Name(filter_.state().streak);
-  if (filter_.state().pending) {
+  if (filter_.state().has_pending) {
     for (const Column& column : Columns()) {
-      AppendCell(state.pending, column, *filter_.state().pending);
+      AppendCell(state.pending, column, filter_.state().pending);
       state.pending += ',';
     }
     state.pending.pop_back();

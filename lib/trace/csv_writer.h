@@ -3,7 +3,6 @@
 #define SCALETRACE_TRACE_CSV_WRITER_H_
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,8 +14,9 @@
 namespace scaletrace {
 
 struct RowFilterState {
-  Event streak = Event::kNone;        // of the step before
-  std::optional<StepRecord> pending;  // the last step of the streak so far, if its row is not out yet
+  Event streak = Event::kNone;  // of the step before
+  bool has_pending = false;
+  StepRecord pending;  // the last step of the streak so far, if its row is not out yet
 };
 
 // Which rows of a stream of records a trace keeps: every N-th step, every step with an event, but of an unbroken streak of the same event only the first and the
@@ -34,17 +34,18 @@ class RowFilter {
     if (!inside) Finish(keep);
     state_.streak = record.event;
     if (due || (record.event != Event::kNone && !inside)) {
-      state_.pending.reset();
+      state_.has_pending = false;
       keep(record);
     } else if (inside) {
       state_.pending = record;
+      state_.has_pending = true;
     }
   }
   // The end of the stream.
   template <class Keep>
   void Finish(const Keep& keep) {
-    if (state_.pending) keep(*state_.pending);
-    state_.pending.reset();
+    if (state_.has_pending) keep(state_.pending);
+    state_.has_pending = false;
   }
   const RowFilterState& state() const { return state_; }
 

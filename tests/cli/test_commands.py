@@ -24,6 +24,7 @@ class Commands(Case):
             with self.subTest(args):
                 self.assertIn("--help", self.fails(2, *args))
         self.assertEqual(run().returncode, 2)
+        self.assertIn("did you mean 'run'", self.fails(2, "rnu", "config.yaml"))
 
     def test_config_prints_every_default_and_reads_back_to_itself(self):
         for config in CONFIGS:
