@@ -271,7 +271,7 @@ std::string Reason(const YAML::Exception& error) {
       {YAML::ErrorMsg::UNKNOWN_TOKEN, "a character that no value starts with; such text needs quotes"},
       {YAML::ErrorMsg::UNKNOWN_ANCHOR, "an alias (*name), and no anchor of that name"},
   };
-  for (const auto& [theirs, ours] : plainer) {
+  for (const auto& [theirs, ours] : kPlainer) {
     if (error.msg.starts_with(theirs)) return std::string(ours);
   }
   return Printable(error.msg);
