@@ -199,6 +199,7 @@ Json Json::Parse(std::string_view text, const std::string& file, std::size_t max
          "not valid JSON: found a NUL byte");
   }
   if (text.starts_with("\xEF\xBB\xBF")) fail(first_line, "not valid JSON: found a byte order mark");
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) fail(first_line, "not valid JSON: found nothing");
   Json json;
   json.file_ = file;
   json.root_ = JsonBuilder(text, json.file_, first_line).Build();
