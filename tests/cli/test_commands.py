@@ -79,14 +79,27 @@ class BadConfigs(Case):
         self.assertGreaterEqual(len(inputs), 45)
         for path in inputs:
             with self.subTest(path.name):
-                expected = path.with_suffix(".expected").read_text().rstrip("\n")
                 for command in (["config", path.name], ["run", path.name, "--out", str(self.folder / "out")]):
-                    message = self.fails(2, *command, cwd=folder)
-                    if expected.endswith("..."):
-                        self.assertTrue(message.startswith(expected[:-3]), message)
-                    else:
-                        self.assertEqual(message, expected)
+                    self.check(self.fails(2, *command, cwd=folder), path)
                 self.assertFalse((self.folder / "out").exists())
+
+    def check(self, message, path):
+        expected = path.with_suffix(".expected").read_text().rstrip("\n")
+        message = message.replace(str(path.parent) + "/", "", 1)
+        if expected.endswith("..."):
+            self.assertTrue(message.startswith(expected[:-3]), message)
+        else:
+            self.assertEqual(message, expected)
+
+    def test_every_bad_data_file_gets_its_message_and_exit_3(self):
+        for kind, settings in (("given", ""), ("csv", ", targets: [y]")):
+            folder = SOURCE / "tests" / "bad" / kind
+            inputs = sorted(p for p in folder.iterdir() if p.suffix != ".expected")
+            self.assertGreaterEqual(len(inputs), 10)
+            for path in inputs:
+                with self.subTest(path.name):
+                    config = self.write("bad.yaml", "data: {kind: %s, file: %s%s}\n" % (kind, json.dumps(str(path)), settings))
+                    self.check(self.fails(3, "run", config, "--out", self.folder / "out", "--force"), path)
 
     def test_strange_files_are_errors_within_a_second_or_two(self):
         self.write("deep.yaml", "data: " + "[" * 10_000)

@@ -6,6 +6,7 @@ import os
 import pty
 import random
 import resource
+import shutil
 import signal
 import subprocess
 import time
@@ -249,9 +250,9 @@ class Interruptions(Case):
         rng = random.Random(5)
         out = self.folder / "killed"
         kills = 0
-        for _ in range(25):
+        while kills < 20:
             process = self.start(out)
-            time.sleep(rng.uniform(0, 0.25))
+            time.sleep(rng.uniform(0, 0.1))
             process.kill()
             process.communicate()
             kills += process.returncode == -signal.SIGKILL
@@ -260,7 +261,9 @@ class Interruptions(Case):
                 text = trace.read_bytes()
                 self.assertTrue(self.whole["trace.csv"].startswith(text))
                 self.assertTrue(text == b"" or text.endswith(b"\n"))
-        self.assertGreater(kills, 5)
+            if (out / "summary.json").exists():
+                self.assertEqual(contents(out), self.whole)
+                shutil.rmtree(out)
         self.ok("run", self.config, "--quiet", "--out", out)
         self.assertEqual(contents(out), self.whole)
 
