@@ -6,7 +6,7 @@ target_include_directories(scaletrace_base SYSTEM PRIVATE ${RANDOM123_INCLUDE_DI
 
 scaletrace_library(numerics SOURCES format.cc DEPS scaletrace_base)
 scaletrace_library(data SOURCES dataset.cc generators.cc given_data.cc csv_data.cc batches.cc DEPS scaletrace_base)
-scaletrace_library(scaling SOURCES scaler.cc events.cc DEPS scaletrace_base)
+scaletrace_library(scaling SOURCES scaler.cc events.cc tensor_policies.cc DEPS scaletrace_base)
 scaletrace_library(trace SOURCES columns.cc csv_writer.cc DEPS scaletrace_base)
 scaletrace_library(kernels SOURCES kernels.cc reference.cc statistics.cc DEPS scaletrace_numerics scaletrace_highway)
 scaletrace_library(model SOURCES model.cc DEPS scaletrace_kernels)

@@ -22,7 +22,6 @@ struct ApexAmp : Rule<CountingState<double>, Check::kScaled> {
       .claims = {.never_grows_on_overflow = true,
                  .keeps_powers_of_two = true,
                  .stays_within_limits = true,
-                 .stays_finite = true,
                  .quiet_steps_exact = true},
   };
   static constexpr std::string_view kName = kInfo.key, kDoc = kInfo.summary;

@@ -234,7 +234,6 @@ struct Dynamic {
     const std::int64_t period = s.window + period_extra;
     const std::int64_t at =
         s.distance - first_extra;  // growth fires when at + 1, + 2, ... is a positive multiple of the period
-    if (GatedByCap(s.next_scale) && at >= period) return kForever;
     return at < 0 ? period - at - 1 : period - 1 - at % period;
   }
   State Advance(const State& s, std::int64_t n) const {
@@ -268,7 +267,7 @@ struct Dynamic {
       const std::int64_t counted = next.distance - first_extra;
       const std::int64_t period = next.window + period_extra;
       if (counted <= 0 || counted % period != 0) return {old, Event::kNone};
-      if (GatedByCap(old)) return {old, counted == period ? Event::kCeiling : Event::kNone};
+      if (GatedByCap(old)) return {old, Event::kCeiling};
     }
     if (refill == Refill::kGrowth) next.hysteresis_left = hysteresis;
     if (tolerance_mode == ToleranceMode::kBatch) next.bad_steps = 0;
@@ -281,7 +280,7 @@ struct Dynamic {
     if (cap_mode == CapMode::kClamp && max_scale) got = std::min(got, Held(*max_scale));
     next.since_change = 0;
     next.window = static_cast<std::int64_t>(std::min(static_cast<double>(next.window) * window_scaling, 0x1p53));
-    return {got, got == wanted && got != old ? Event::kGrowth : Event::kCeiling};
+    return {got, got == wanted && got > old ? Event::kGrowth : Event::kCeiling};
   }
 
   bool Forgives(State& next) const {

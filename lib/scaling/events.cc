@@ -69,7 +69,7 @@ bool Drive(Scaler& scaler, const EventRun& run) {
   for (std::int64_t left = run.count; left > 0;) {
     if (run.event == 'F') {
       const std::int64_t quiet = std::min(scaler.QuietSteps(), left);
-      scaler.Advance(quiet);
+      if (quiet > 0) scaler.Advance(quiet);
       left -= quiet;
       if (left == 0) break;
     }

@@ -78,15 +78,20 @@ struct FlaxRule {
     const auto times = [&](double factor) {
       return s.updated ? TimesF32(old, factor) : static_cast<float>(s.loss_scale * factor);
     };
+    const auto update = [](const Change<double>& c, std::int64_t count, bool apply) -> Outcome<State> {
+      return {
+          .next = {static_cast<double>(static_cast<float>(c.scale)), count, true}, .event = c.event, .apply = apply};
+    };
     if (!Finite(o)) {
       const float wanted = times(backoff_factor);
-      const auto c = Shrunk(old, wanted, min_scale ? std::max(wanted, *min_scale) : wanted);
-      return {.next = {c.scale, 0, true}, .event = c.event, .apply = false};
+      return update(Shrunk<double>(s.loss_scale, wanted, min_scale ? std::max(wanted, *min_scale) : wanted), 0, false);
     }
-    if (s.good_steps + (kFixed ? 1 : 0) != growth_interval) return {.next = {old, s.good_steps + 1, true}};
+    if (s.good_steps + (kFixed ? 1 : 0) != growth_interval)
+      return update({s.loss_scale, Event::kNone}, s.good_steps + 1, true);
     const float wanted = times(growth_factor);
-    const auto c = kFixed ? GrownIfFinite(old, wanted) : Grown(old, wanted, std::min(wanted, kFloatMax));
-    return {.next = {c.scale, 0, true}, .event = c.event};
+    return update(kFixed ? GrownIfFinite<double>(s.loss_scale, wanted)
+                         : Grown<double>(s.loss_scale, wanted, std::min(wanted, kFloatMax)),
+                  0, true);
   }
   std::int64_t QuietSteps(const State& s) const {
     if (static_cast<double>(static_cast<float>(s.loss_scale)) != s.loss_scale) return 0;

@@ -26,8 +26,7 @@ struct MxnetRule {
         .hold = Hold::kF64,
         .ceiling = kCap,
         .needs = NeedsFor(Check::kScaled),
-        .claims = {.never_grows_on_overflow = true,
-                   .keeps_powers_of_two = true,
+        .claims = {.keeps_powers_of_two = true,
                    .stays_within_limits = true,
                    .stays_finite = true,
                    .quiet_steps_exact = true},
@@ -35,6 +34,7 @@ struct MxnetRule {
     if (kFixed) {
       i.key = "mxnet-fixed";
       i.summary = "mxnet without the delay";
+      i.claims.never_grows_on_overflow = true;
       i.rule = "O: S <- S/2;  u <- 0\nF: u <- u+1\nthen, after either: if u == W: u <- 0, S <- min(2^24, 2S)";
     }
     return i;
@@ -106,7 +106,6 @@ struct OnnxRuntime : Rule<CountingState<double>, Check::kScaled> {
                  .keeps_powers_of_two = true,
                  .stays_within_limits = true,
                  .stays_positive = true,
-                 .stays_finite = true,
                  .quiet_steps_exact = true},
   };
   static constexpr std::string_view kName = kInfo.key, kDoc = kInfo.summary;
@@ -153,7 +152,10 @@ struct BmTrainRule : Rule<CountingState<double>, Check::kScaled> {
             "F: t <- t+1;  if t >= W and S < max_scale: S <- S*f, t <- 0",
         .hold = Hold::kF64,
         .needs = NeedsFor(kCheck),
-        .claims = {.never_grows_on_overflow = true, .keeps_powers_of_two = true, .quiet_steps_exact = true},
+        .claims = {.never_grows_on_overflow = true,
+                   .keeps_powers_of_two = true,
+                   .stays_positive = true,
+                   .quiet_steps_exact = true},
     };
     if (kFixed) {
       i.key = "bmtrain-fixed";
@@ -162,7 +164,7 @@ struct BmTrainRule : Rule<CountingState<double>, Check::kScaled> {
           "f < 1 is inverted\n"
           "O: S <- max(S/f, min_scale);  t <- 0\n"
           "F: t <- t+1;  if t >= W: S <- min(S*f, max_scale), t <- 0";
-      i.claims.stays_within_limits = i.claims.stays_positive = true;
+      i.claims.stays_within_limits = true;
     }
     return i;
   }();
@@ -197,13 +199,15 @@ struct BmTrainRule : Rule<CountingState<double>, Check::kScaled> {
     const State counted = {old, s.good_steps + 1};
     if (counted.good_steps < growth_interval) return {.next = counted};
     if (!kFixed && !(old < max_scale)) {
-      return {.next = counted, .event = counted.good_steps == growth_interval ? Event::kCeiling : Event::kNone};
+      const bool due = growth_interval < 1 || counted.good_steps % growth_interval == 0;
+      return {.next = counted, .event = due ? Event::kCeiling : Event::kNone};
     }
     const auto c = Grown(old, old * Step(), kFixed ? std::min(old * Step(), max_scale) : old * Step());
     return {.next = {c.scale, 0}, .event = c.event};
   }
   std::int64_t QuietSteps(const State& s) const {
-    if (!kFixed && !(s.loss_scale < max_scale) && s.good_steps >= growth_interval) return kForever;
+    const bool gated = !kFixed && !(s.loss_scale < max_scale);
+    if (gated && growth_interval >= 1) return growth_interval - 1 - s.good_steps % growth_interval;
     return QuietUntilReached(s.good_steps, growth_interval);
   }
   State Advance(const State& s, std::int64_t n) const { return {s.loss_scale, s.good_steps + n}; }
@@ -296,8 +300,7 @@ struct FairscaleLayerwiseRule {
         .claims = {.never_grows_on_overflow = true,
                    .keeps_powers_of_two = true,
                    .stays_within_limits = true,
-                   .stays_positive = true,
-                   .stays_finite = true},
+                   .stays_positive = true},
     };
     if (kFixed) {
       i.key = "fairscale-layerwise-fixed";
@@ -377,7 +380,10 @@ struct PopartAls {
           "every W-th step: factor <- (u > l * threshold/(1 - threshold)) ? factor/2 : factor*2;  S <- S0 * factor",
       .hold = Hold::kF32,
       .needs = {.share_above = true, .share_threshold = 0.125 * 65504},
-      .claims = {.keeps_powers_of_two = true, .stays_within_limits = true, .quiet_steps_exact = true},
+      .claims = {.never_grows_on_overflow = true,
+                 .keeps_powers_of_two = true,
+                 .stays_within_limits = true,
+                 .quiet_steps_exact = true},
   };
   static constexpr std::string_view kName = kInfo.key, kDoc = kInfo.summary;
 

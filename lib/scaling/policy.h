@@ -40,6 +40,8 @@ struct Needs {
   bool max_abs = false;
   bool share_above = false;
   double share_threshold = 0;
+
+  bool operator==(const Needs&) const = default;
 };
 
 // In which type S lives and how a product is rounded. kF32: the factor is rounded to float first, then one float

@@ -198,7 +198,7 @@ struct Fairseq2Rule : Rule<CountingState<float>, Check::kScaled> {
       i.key = "fairseq2-fixed";
       i.summary = "fairseq2 with the floor applied after every backoff";
       i.rule = "S' <- rule of pytorch with g = f, b = 1/f\nO: S' <- max(S', f32(min_scale))";
-      i.claims.stays_within_limits = true;
+      i.claims.stays_within_limits = i.claims.stays_positive = true;
     }
     return i;
   }();

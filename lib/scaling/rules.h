@@ -120,10 +120,11 @@ struct Change {
   Event event;
 };
 
-// Growth was due, from `old` to `wanted`; it came to `got`. Growth that moves nothing (inf, 0) counts as stopped.
+// Growth was due, from `old` to `wanted`; it came to `got`. Growth that did not grow (inf, 0, a factor below 1) counts
+// as stopped.
 template <class T>
 constexpr Change<T> Grown(T old, T wanted, T got) {
-  return {got, got == wanted && got != old ? Event::kGrowth : Event::kCeiling};
+  return {got, got == wanted && got > old ? Event::kGrowth : Event::kCeiling};
 }
 template <class T>
 constexpr Change<T> Grown(T old, T wanted) {

@@ -1,5 +1,6 @@
 #include "scaling/scaler.h"
 
+#include <algorithm>
 #include <cmath>
 #include <type_traits>
 #include <utility>
@@ -103,8 +104,8 @@ class OddValues {
         Warn(key, x, "the project's rule then never grows, grows on every step, or fails");
       } else if ((key == "hysteresis" || key == "decr_every_n") && !(x >= 1)) {
         Warn(key, x, "the project's rule then backs off at once or never");
-      } else if (key == "min_scale" && !(x >= 0)) {
-        Warn(key, x, "a floor below 0");
+      } else if (key == "min_scale" && !(x > 0)) {
+        Warn(key, x, "no floor");
       }
     }
   }
@@ -118,7 +119,8 @@ class OddValues {
       if constexpr (kIsOptional<T>) {
         if (value) Value(field, *value);
       } else if constexpr (std::is_floating_point_v<T>) {
-        if (field.key == "min_scale") min_scale = static_cast<double>(value);
+        if (field.key == "min_scale" || field.key == "threshold")
+          min_scale = std::max(static_cast<double>(value), min_scale.value_or(0));
         if (field.key == "max_scale" && value != 0) max_scale = static_cast<double>(value);
       }
     }

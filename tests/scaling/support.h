@@ -83,13 +83,16 @@ class RandomParameters {
       }
     } else if constexpr (std::is_floating_point_v<T>) {
       value = static_cast<T>(Number(key, static_cast<double>(value)));
+      // The ends of double's range, for those that hold one.
+      if (std::is_same_v<T, double> && key == "init_scale" && !plain_ && dice_.Chance(8))
+        value = static_cast<T>(dice_.Of<double>({0x1p1023, 0x1p-1073}));
     }
   }
 
  private:
   double Number(std::string_view key, double now) {
     if (key == "init_scale") {
-      if (plain_ || dice_.Chance(60)) return dice_.Of<double>({1024, 4, 2, 1, 65536, 16384});
+      if (plain_ || dice_.Chance(60)) return dice_.Of<double>({1024, 4, 2, 1, 65536, 0x1p126});
       return dice_.Of<double>({1000, 0x1p127, 0x1p126, 0x1p-125, 0x1p-148, 0x1p24, 3, 0.001});
     }
     if (key == "growth_factor" || key == "factor")
@@ -99,11 +102,14 @@ class RandomParameters {
     if (key == "growth_interval") return static_cast<double>(1 + dice_.Below(4));
     if (key == "min_scale" || key == "threshold")
       return plain_ ? dice_.Of<double>({1, 0.25}) : dice_.Of<double>({1, 0.25, 3, 1e-4, 1e-6});
-    if (key == "max_scale")
-      return plain_ ? dice_.Of<double>({65536, 0x1p24}) : dice_.Of<double>({65536, 0x1p24, 70000, 0x1p127});
+    if (key == "max_scale") {
+      if (plain_) return dice_.Of<double>({65536, 0x1p24});
+      return dice_.Of<double>({65536, 0x1p24, 70000, 0x1p127, std::numeric_limits<double>::infinity()});
+    }
     if (key == "tolerance" || key == "fraction") return dice_.Of<double>({0, 0.1, 0.25, 0.5});
     if (key == "window_scaling") return dice_.Of<double>({1, 1, 2});
-    if (key == "amax") return dice_.Of<double>({1, 8, 0.001});
+    if (key == "amax") return dice_.Of<double>({1, 8, 0.001, 0});
+    if (key == "overflow_x") return dice_.Of<double>({16, 65536, 0});
     return now;
   }
 
@@ -124,7 +130,7 @@ P WithRandomParameters(Dice& dice, bool plain) {
       policy.scales.resize(1);
     }
   }
-  if constexpr (std::is_same_v<P, Scripted>) policy.scales = {4, 8, 8, 2, 65536};
+  if constexpr (std::is_same_v<P, Scripted>) policy.scales = {4, 8, 8, 3, 65536};
   return policy;
 }
 
