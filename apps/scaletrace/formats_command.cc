@@ -1,35 +1,70 @@
-// scaletrace formats: the facts of each number format, derived from its row in lib/numerics/format.cc.
-#include <cmath>
-#include <cstdio>
+// scaletrace formats: its command line. What it prints: lib/numerics/format_text.h.
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
+#include "base/error.h"
 #include "base/number.h"
 #include "numerics/format.h"
+#include "numerics/format_text.h"
 #include "scaletrace/commands.h"
 #include "scaletrace/messages.h"
 
 namespace scaletrace {
 namespace {
 
-int ListFormats() {
-  char line[256];
-  const auto add = [&](const char* name, const char* bits, const char* e, const char* m, const char* max, const char* normal, const char* subnormal,
-                       const char* epsilon, const char* special, const char* doc) {
-    std::snprintf(line, sizeof(line), "%-15s %4s %3s %3s  %-14s %-14s %-14s %-13s %-8s  %s\n", name, bits, e, m, max, normal, subnormal, epsilon, special, doc);
-    Print(line);
-  };
-  add("name", "bits", "e", "m", "max", "min normal", "min subnormal", "epsilon", "has", "");
-  for (const Format& f : Formats()) {
-    const auto power = [](int exponent) { return ToText(static_cast<float>(std::ldexp(1.0, exponent))); };
-    add(std::string(f.name).c_str(), std::to_string(f.bits()).c_str(), std::to_string(f.exponent_bits).c_str(), std::to_string(f.mantissa_bits).c_str(),
-        ToText(f.max_finite).c_str(), power(1 - f.bias).c_str(), power(1 - f.bias - f.mantissa_bits).c_str(), power(-f.mantissa_bits).c_str(),
-        f.has_inf ? "inf NaN" : f.has_nan ? "NaN" : "neither", std::string(f.doc).c_str());
-  }
-  Print("\ne, m: bits of exponent and mantissa. epsilon: from 1 to the next number.\n");
-  return 0;
+const Format& FormatNamed(const std::string& name) {
+  if (const Format* format = FindFormat(name)) return *format;
+  const std::vector<std::string_view> names(FormatNames().begin(), FormatNames().end());
+  std::string allowed;
+  for (const std::string_view known : names) allowed += (allowed.empty() ? "" : ", ") + std::string(known);
+  throw InputError(InputError::Kind::kConfig, {},
+                   "found the format '" + Printable(name) + "'" + DidYouMean(name, names) + "; allowed: " + allowed);
+}
+
+float ValueOf(const std::string& text) {
+  const std::optional<float> value = text == "nan" ? std::numeric_limits<float>::quiet_NaN() : ReadCsvFloat(text);
+  if (value) return *value;
+  throw InputError(
+      InputError::Kind::kConfig, {},
+      "found the value '" + Printable(text) + "'; allowed: a decimal number that a float32 can hold, inf, -inf, nan");
 }
 
 }  // namespace
 
-Action AddFormats(CLI::App&) { return ListFormats; }
+Action AddFormats(CLI::App& command) {
+  auto name = std::make_shared<std::string>();
+  auto markdown = std::make_shared<bool>(false);
+  CLI::Option* one = command.add_option("NAME", *name,
+                                        "The format to show in full. Values behind it, decimal numbers, inf, -inf "
+                                        "or nan: show what it makes of them");
+  command.add_flag("--markdown", *markdown, "Print docs/formats.md")->excludes(one);
+  // As a positional the parser would take -inf for an option. So all values are what it has left over, in their order.
+  command.prefix_command();
+  command.footer(
+      "Examples:\n"
+      "  scaletrace formats float8_e4m3fn                one format: its range and its codes\n"
+      "  scaletrace formats float16 0.1 65520 1e-8 -inf  what it makes of these, in every rounding mode");
+  return [&command, name, markdown] {
+    std::vector<std::string> values = command.remaining();
+    std::erase(values, "--");
+    if (name->empty()) {
+      if (!values.empty()) {
+        throw InputError(InputError::Kind::kConfig, {},
+                         "found '" + Printable(values.front()) + "'; allowed: the name of a format before it");
+      }
+      Print(*markdown ? FormatsMarkdown() : FormatsTable());
+      return 0;
+    }
+    const Format& format = FormatNamed(*name);
+    std::string text = values.empty() ? FormatText(format) : "";
+    for (const std::string& value : values) text += ConversionText(format, ValueOf(value), value);
+    Print(text);
+    return 0;
+  };
+}
 
 }  // namespace scaletrace
