@@ -4,7 +4,7 @@ scaletrace_library(base
   DEPS nlohmann_json::nlohmann_json OpenSSL::Crypto)
 target_include_directories(scaletrace_base SYSTEM PRIVATE ${RANDOM123_INCLUDE_DIR})
 
-scaletrace_library(numerics SOURCES format.cc DEPS scaletrace_base)
+scaletrace_library(numerics SOURCES format.cc format_text.cc DEPS scaletrace_base)
 scaletrace_library(data SOURCES dataset.cc generators.cc given_data.cc csv_data.cc batches.cc DEPS scaletrace_base)
 scaletrace_library(scaling SOURCES scaler.cc events.cc tensor_policies.cc DEPS scaletrace_base)
 scaletrace_library(trace SOURCES columns.cc csv_writer.cc DEPS scaletrace_base)

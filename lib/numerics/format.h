@@ -27,8 +27,9 @@ struct Format {
   std::string_view name;
   int exponent_bits;
   int mantissa_bits;  // stored, without the leading one
-  int bias;  // below 127, or 127 with eight exponent bits: subnormals are f32's normal numbers, or f32's subnormals are
-             // theirs
+  // 127 with eight exponent bits, and then the subnormals are among f32's; smaller otherwise, and then all are f32's
+  // normal numbers.
+  int bias;
   float max_finite;
   bool has_inf;
   bool has_nan;
