@@ -24,6 +24,8 @@ struct Command {
 constexpr Command kCommands[] = {
     {"run", "Run a config: write its trace, say what happened", &AddRun},
     {"step", "Compute single training steps given as JSON", &AddStep},
+    {"policy", "Drive a loss-scaling policy with a string of events", &AddPolicy},
+    {"policies", "List the loss-scaling policies, or explain one", &AddPolicies},
     {"formats", "List the number formats", &AddFormats},
     {"configs", "List the shipped configs and what each shows", &AddConfigs},
     {"init", "Copy a shipped config here, to change it", &AddInit},

@@ -17,6 +17,14 @@ bool Dataset::TargetsChange(std::int64_t step) const {
   return step <= 0 || period > 0 || IsSpike(step) != IsSpike(step - 1);
 }
 
+std::int64_t Dataset::StepsWithSameTargets(std::int64_t step, std::int64_t most) const {
+  if (period > 0 || IsSpike(step)) return 1;
+  const auto next = std::upper_bound(spike_steps.begin(), spike_steps.end(), step);
+  if (next != spike_steps.end()) most = std::min(most, *next - step);
+  if (spike_every > 0) most = std::min(most, spike_every - step % spike_every);
+  return most;
+}
+
 void Dataset::TargetsAt(std::int64_t step, std::span<const std::uint32_t> rows, std::span<float> out) const {
   const std::size_t count = rows.empty() ? samples : rows.size();
   SCALETRACE_CHECK(out.size() == count * outputs);

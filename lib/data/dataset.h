@@ -41,6 +41,8 @@ struct Dataset {
   bool IsSpike(std::int64_t step) const;
   // False only where the targets at `step` equal those at `step` - 1. True for step 0.
   bool TargetsChange(std::int64_t step) const;
+  // How many steps from `step` on, `step` included and at most `most` (>= 1), are certain to have the same targets.
+  std::int64_t StepsWithSameTargets(std::int64_t step, std::int64_t most) const;
   // The targets of the rows `rows` (all of them in order where it is empty) at `step`, row-major into `out`, which has
   // room for exactly those.
   void TargetsAt(std::int64_t step, std::span<const std::uint32_t> rows, std::span<float> out) const;

@@ -449,8 +449,23 @@ void Update(const float* gradients, float lr, std::size_t n, float* parameters) 
   });
 }
 
+Stretch TakeStretch(const StretchArgs& args) {
+  const std::size_t n = args.gradients.outputs * (args.gradients.features + 1);
+  return WithRounding(*args.gradients.format, [&](const auto& round) {
+    Stretch stretch;
+    while (stretch.applied < args.steps) {
+      args.losses[stretch.applied] = GradientsIn(round, args.gradients);
+      stretch.finite = Divide(args.gradients.gradients, args.gradients.loss_scale, n, args.quotients);
+      if (!stretch.finite.before || !stretch.finite.after) break;
+      Update(args.quotients, args.lr, n, args.parameters);
+      ++stretch.applied;
+    }
+    return stretch;
+  });
+}
+
 KernelTable Table() {
-  return {hwy::TargetName(HWY_TARGET), &Gradients, &Divide, &Update, &RoundTo};
+  return {hwy::TargetName(HWY_TARGET), &Gradients, &Divide, &Update, &TakeStretch, &RoundTo};
 }
 
 }  // namespace

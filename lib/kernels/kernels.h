@@ -47,6 +47,21 @@ struct Finite {
   bool after = true;   // every quotient is finite
 };
 
+// Several steps in a row with one S, as long as nothing but the parameters changes.
+struct StretchArgs {
+  GradientArgs gradients;       // its `parameters` are those below
+  float* parameters = nullptr;  // updated
+  float* quotients = nullptr;   // out, K*D + K: the gradients of the last step divided by S
+  float lr = 0;
+  std::size_t steps = 0;    // at most so many
+  float* losses = nullptr;  // out, `steps`
+};
+
+struct Stretch {
+  std::size_t applied = 0;  // steps whose gradients were finite before and after the division; each was applied
+  Finite finite;            // of the last step: where it isn't all true, that step (number `applied`) was computed and not applied
+};
+
 // The functions run in the flushing mode of FlushScope, which the caller sets.
 struct KernelTable {
   std::string_view target;  // "AVX3", ...
@@ -56,6 +71,8 @@ struct KernelTable {
   Finite (*divide)(const float* dividends, float divisor, std::size_t n, float* quotients);
   // parameters[i] = fma(-lr, gradients[i], parameters[i]).
   void (*update)(const float* gradients, float lr, std::size_t n, float* parameters);
+  // gradients, divide and update, again and again.
+  Stretch (*stretch)(const StretchArgs& args);
   // out[i] = Round(format, in[i]).
   void (*round)(const Format& format, const float* in, std::size_t n, float* out);
 };

@@ -83,8 +83,8 @@ void LinearModel::LoadTargets(std::span<const float> y) {
   }
 }
 
-LinearModel::Backward LinearModel::ComputeGradients(float loss_scale) {
-  const GradientArgs args = {
+GradientArgs LinearModel::Args(float loss_scale) {
+  return {
       .format = format_,
       .round_predictions = round_predictions_,
       .rows = rows_,
@@ -101,9 +101,26 @@ LinearModel::Backward LinearModel::ComputeGradients(float loss_scale) {
       .sums = sums_.data(),
       .gradients = scaled_.data(),
   };
+}
+
+LinearModel::Backward LinearModel::ComputeGradients(float loss_scale) {
+  const GradientArgs args = Args(loss_scale);
   const FlushScope flush;
   const float loss = kernels_->gradients(args);
   return {loss, kernels_->divide(scaled_.data(), loss_scale, parameter_count(), unscaled_.data())};
+}
+
+Stretch LinearModel::TakeSteps(float loss_scale, float lr, std::span<float> losses) {
+  const StretchArgs args = {
+      .gradients = Args(loss_scale),
+      .parameters = parameters_.data(),
+      .quotients = unscaled_.data(),
+      .lr = lr,
+      .steps = losses.size(),
+      .losses = losses.data(),
+  };
+  const FlushScope flush;
+  return kernels_->stretch(args);
 }
 
 void LinearModel::Unscale(float divisor) {

@@ -45,6 +45,10 @@ class LinearModel {
   // p <- fma(-lr, u, p) with the unscaled gradients u.
   void Update(float lr);
 
+  // Up to losses.size() whole steps with one S while the gradients are finite, scaled and unscaled; each loss goes to `losses`. Where it ends early, the
+  // step that wasn't finite is as after ComputeGradients, its loss behind those of the applied ones.
+  Stretch TakeSteps(float loss_scale, float lr, std::span<float> losses);
+
   // What the last ComputeGradients left, output by output: K x D weights and then K biases.
   std::span<const float> scaled_gradients() const { return {scaled_.data(), parameter_count()}; }
   std::span<const float> unscaled_gradients() const { return {unscaled_.data(), parameter_count()}; }
@@ -64,6 +68,8 @@ class LinearModel {
   Place FirstNonfinite() const;
 
  private:
+  GradientArgs Args(float loss_scale);
+
   const KernelTable* kernels_;
   const Format* format_;
   bool round_predictions_;

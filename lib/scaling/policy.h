@@ -26,8 +26,10 @@ struct Observation {
   bool norm_finite = true;         // the f32 sum of squares over all entries of g/S
   bool scaled_norm_finite = true;  // the f32 sum of squares over all entries of g
   bool has_nan = false;            // a NaN among the entries that made the verdict non-finite
-  double max_abs = 0;              // largest |entry| of g/S; inf or NaN where one is
-  double share_above = 0;          // share of the entries of |g| above Needs::share_threshold
+  bool flag_nan =
+      false;  // the number that a project has for its verdict is NaN itself: only made-up steps have that (events.h)
+  double max_abs = 0;      // largest |entry| of g/S; inf or NaN where one is
+  double share_above = 0;  // share of the entries of |g| above Needs::share_threshold
 };
 
 struct Needs {

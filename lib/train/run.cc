@@ -1,5 +1,6 @@
 #include "train/run.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -58,21 +59,20 @@ void Run::Load(std::int64_t step) {
   loaded_ = true;
 }
 
-StepRecord Run::Step() {
+StepRecord Run::Begin() {
   StepRecord record;
   record.step = summary_.steps;
   record.epoch = batches_.Epoch(record.step);
-  Load(record.step);
-
   record.loss_scale = scaler_.loss_scale();
   record.good_steps = good_steps_;
   record.lr = lr_;
   if (columns_ & kNeedsWeightNorm) record.weight_norm = Norm(model_.parameters().data(), model_.parameter_count());
+  return record;
+}
 
-  const LinearModel::Backward backward = model_.ComputeGradients(static_cast<float>(record.loss_scale));
+void Run::Finish(const LinearModel::Backward& backward, StepRecord& record) {
   record.loss = backward.loss;
-  const Observation seen = Observe(backward);
-  const Scaler::Decision decision = scaler_.Next(seen);
+  const Scaler::Decision decision = scaler_.Next(Observe(backward));
   record.grads_finite = decision.finite;
   record.event = decision.event;
   const auto unscale_by = static_cast<float>(decision.unscale_by);
@@ -82,18 +82,14 @@ StepRecord Run::Step() {
   if (columns_ & kNeedsGradNorm) record.grad_norm = Norm(u.data(), u.size());
   if (columns_ & kNeedsGradMax) record.grad_max_abs = MaxAbs(u.data(), u.size());
   if (columns_ & kNeedsUnderflow) record.underflow = model_.UnderflowShare();
-  if ((columns_ & kNeedsNonfinitePlace) && !backward.finite.after) {
+  if (columns_ & kNeedsNonfinitePlace) {
     const LinearModel::Place place = model_.FirstNonfinite();
     record.nonfinite_tensor = place.tensor;
     record.nonfinite_index = place.index;
   }
 
-  if (decision.apply) {
-    model_.Update(lr_);
-    skipped_in_a_row_ = 0;
-  } else {
-    ++skipped_in_a_row_;
-  }
+  if (decision.apply) model_.Update(lr_);
+  skipped_in_a_row_ = decision.apply ? 0 : skipped_in_a_row_ + 1;
   record.skipped_in_a_row = skipped_in_a_row_;
   record.skipped_total = summary_.skipped + (decision.apply ? 0 : 1);
 
@@ -102,7 +98,35 @@ StepRecord Run::Step() {
   good_steps_ = decision.finite && scale_stays ? good_steps_ + 1 : 0;
   summary_.Add(record, scale_after);
   if (decision.raised) summary_.stopped = "raise";
-  return record;
+}
+
+std::size_t Run::QuietSteps(std::size_t most) const {
+  // Columns and policies that look at more than whether gradients are finite must see every step, and so must a stop that depends on the loss.
+  const Needs flags = {.unscaled_finite = needs_.unscaled_finite, .scaled_finite = needs_.scaled_finite, .has_nan = needs_.has_nan};
+  const bool stops_on_loss = config_.stop_when == StopWhen::kDiverged || config_.stop_when == StopWhen::kStuckOrDiverged;
+  if (columns_ != kNeedsNothing || !(needs_ == flags) || stops_on_loss || !batches_.is_full()) return 0;
+  const std::int64_t first = summary_.steps;
+  const std::int64_t limit = std::min({static_cast<std::int64_t>(most), config_.steps - first, scaler_.QuietSteps()});
+  return limit < 1 ? 0 : static_cast<std::size_t>(dataset_.StepsWithSameTargets(first, limit));
+}
+
+std::size_t Run::TakeQuietSteps(std::span<StepRecord> records) {
+  losses_.resize(std::max(losses_.size(), records.size()));
+  const double scale = scaler_.loss_scale();
+  const Stretch stretch = model_.TakeSteps(static_cast<float>(scale), lr_, std::span(losses_).first(records.size()));
+  for (std::size_t i = 0; i < stretch.applied; ++i) {
+    records[i] = Begin();
+    records[i].loss = losses_[i];
+    records[i].skipped_total = summary_.skipped;
+    skipped_in_a_row_ = 0;
+    ++good_steps_;
+    summary_.Add(records[i], scale);
+  }
+  scaler_.Advance(static_cast<std::int64_t>(stretch.applied));
+  if (stretch.applied == records.size()) return records.size();
+  records[stretch.applied] = Begin();
+  Finish({losses_[stretch.applied], stretch.finite}, records[stretch.applied]);
+  return stretch.applied + 1;
 }
 
 Observation Run::Observe(const LinearModel::Backward& backward) const {
@@ -116,6 +140,7 @@ Observation Run::Observe(const LinearModel::Backward& backward) const {
     seen.sums_finite = std::isfinite(SumF32(g.data(), weights)) && std::isfinite(SumF32(g.data() + weights, g.size() - weights));
   }
   if (needs_.norm_finite) seen.norm_finite = std::isfinite(SumOfSquaresF32(u.data(), u.size()));
+  if (needs_.scaled_norm_finite) seen.scaled_norm_finite = std::isfinite(SumOfSquaresF32(g.data(), g.size()));
   if (needs_.has_nan) seen.has_nan = HasNan(g.data(), g.size());
   if (needs_.max_abs) seen.max_abs = static_cast<double>(MaxAbs(u.data(), u.size()));
   if (needs_.share_above) {
@@ -130,7 +155,14 @@ std::size_t Run::Steps(std::span<StepRecord> records) {
   const bool stop_diverged = config_.stop_when == StopWhen::kDiverged || config_.stop_when == StopWhen::kStuckOrDiverged;
   const auto lasted = [&](std::int64_t since) { return since >= 0 && summary_.steps - since >= config_.patience; };
   while (count < records.size() && !done()) {
-    records[count++] = Step();
+    Load(summary_.steps);
+    if (const std::size_t quiet = QuietSteps(records.size() - count); quiet > 0) {
+      count += TakeQuietSteps(records.subspan(count, quiet));
+    } else {
+      StepRecord& record = records[count++];
+      record = Begin();
+      Finish(model_.ComputeGradients(static_cast<float>(record.loss_scale)), record);
+    }
     if (!summary_.stopped.empty()) continue;
     if (stop_stuck && lasted(summary_.unchanged_since)) summary_.stopped = "stuck";
     if (stop_diverged && lasted(summary_.diverged_since)) summary_.stopped = "diverged";

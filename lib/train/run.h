@@ -40,7 +40,13 @@ class Run {
  private:
   Run(const RunConfig& config, const KernelTable& kernels, Dataset dataset);
   void Load(std::int64_t step);
-  StepRecord Step();
+  // The record of the step to come, as far as it is known before its gradients are.
+  StepRecord Begin();
+  // The rest of a step whose gradients the model holds: policy, update, counters.
+  void Finish(const LinearModel::Backward& backward, StepRecord& record);
+  // How many steps from here, up to `most`, may be taken in one go: nothing but the parameters and the count of good steps changes in them, as long as gradients are finite.
+  std::size_t QuietSteps(std::size_t most) const;
+  std::size_t TakeQuietSteps(std::span<StepRecord> records);
   Observation Observe(const LinearModel::Backward& backward) const;
 
   RunConfig config_;
@@ -53,8 +59,9 @@ class Run {
   float lr_;
   std::int64_t good_steps_ = 0;
   std::int64_t skipped_in_a_row_ = 0;
-  bool loaded_ = false;        // whether the model holds the batch of the step before
-  std::vector<float> targets_; // of one batch
+  bool loaded_ = false;         // whether the model holds the batch of the step before
+  std::vector<float> targets_;  // of one batch
+  std::vector<float> losses_;   // of a stretch of steps
   Summary summary_;
 };
 

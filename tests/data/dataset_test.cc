@@ -110,3 +110,33 @@ TEST_CASE("room of the wrong size or a row beyond the last is a bug that is caug
 
 }  // namespace
 }  // namespace scaletrace
+
+namespace scaletrace {
+namespace {
+
+TEST_CASE("Steps that are said to have the same targets have them, and the next change is not far beyond") {
+  Dataset data;
+  data.samples = data.features = data.outputs = 1;
+  data.x = {1};
+  data.y = {2};
+  data.spike_steps = {3, 4, 9, 30};
+  data.spike_factor = 5;
+  for (const std::int64_t every : {0, 7}) {
+    data.spike_every = every;
+    for (std::int64_t step = 0; step < 50; ++step) {
+      for (const std::int64_t most : {1, 2, 5, 100}) {
+        const std::int64_t n = data.StepsWithSameTargets(step, most);
+        REQUIRE(n >= 1);
+        REQUIRE(n <= most);
+        for (std::int64_t i = 1; i < n; ++i) REQUIRE_FALSE(data.TargetsChange(step + i));
+        // Between spikes nothing is given away.
+        if (!data.IsSpike(step) && n < most) REQUIRE(data.TargetsChange(step + n));
+      }
+    }
+  }
+  data.period = 10;
+  CHECK(data.StepsWithSameTargets(0, 100) == 1);
+}
+
+}  // namespace
+}  // namespace scaletrace
