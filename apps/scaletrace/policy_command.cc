@@ -81,7 +81,17 @@ bool HasParameter(std::string_view key, std::string_view name) {
 
 // The settings as the config reader takes them; its messages name the keys as the user did.
 Policy PolicyFrom(std::string_view key, const std::vector<std::string>& settings) {
-  DefaultPolicy(key);
+  std::vector<std::string_view> names;
+  const std::vector<Parameter> parameters = ParametersOf(DefaultPolicy(key));
+  for (const Parameter& parameter : parameters) names.push_back(parameter.key);
+  for (const std::string& setting : settings) {
+    const std::string_view name = NameOf(setting);
+    if (name.size() == setting.size()) Refuse("--set: found " + Printable(setting) + "; allowed: parameter=VALUE");
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      Refuse("--set: found " + Printable(name) + DidYouMean(name, names) + "; allowed: " +
+             (names.empty() ? "none, since " + std::string(key) + " has no parameters" : Choices(names)));
+    }
+  }
   std::vector<std::string> overrides = {"scaler.policy=" + std::string(key)};
   for (const std::string& setting : settings) overrides.push_back("scaler." + setting);
   try {

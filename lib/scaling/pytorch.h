@@ -76,11 +76,10 @@ struct PytorchShardedCpu : Rule<CountingState<float>, Check::kScaled> {
       .rule =
           "O (flag >= 1): S <- S*b;  t <- 0\n"
           "F: t <- t+1;  if t == W: S <- S*g, t <- 0\n"
-          "A flag that is NaN is not >= 1 and counts as finite. The project's own check sets the flag to 1 for a NaN "
-          "gradient; nan_flag: true\n"
-          "shows what happens where the flag itself becomes NaN.",
+          "N (the flag itself is NaN, not >= 1): as F. A NaN gradient makes the flag 1, as an inf does, so no run has "
+          "this.",
       .hold = Hold::kF32,
-      .needs = {.scaled_finite = true, .has_nan = true},
+      .needs = NeedsFor(Check::kScaled),
       .claims = {.never_grows_on_overflow = true,
                  .keeps_powers_of_two = true,
                  .stays_within_limits = true,
@@ -92,7 +91,6 @@ struct PytorchShardedCpu : Rule<CountingState<float>, Check::kScaled> {
   double growth_factor = 2;
   double backoff_factor = 0.5;
   std::int64_t growth_interval = 2000;
-  bool nan_flag = false;
 
   template <class Self, class V>
   static void Visit(Self& self, V& v) {
@@ -100,11 +98,10 @@ struct PytorchShardedCpu : Rule<CountingState<float>, Check::kScaled> {
     v.Value(GrowthFactor(MoreThan(1)), self.growth_factor);
     v.Value(BackoffFactor(LessThan(1)), self.backoff_factor);
     v.Value(GrowthInterval(), self.growth_interval);
-    v.Value({"nan_flag", "a NaN gradient makes the flag NaN, not 1, and passes for finite"}, self.nan_flag);
   }
 
   State Start() const { return {init_scale}; }
-  bool Finite(const Observation& o) const { return o.scaled_finite || (nan_flag && o.has_nan); }
+  bool Finite(const Observation& o) const { return o.scaled_finite || o.flag_nan; }
   Outcome<State> Next(const State& s, const Observation& o) const {
     if (!Finite(o)) {
       const auto c = Shrunk(s.loss_scale, TimesF32(s.loss_scale, backoff_factor));
@@ -127,10 +124,12 @@ struct ApexHysteresis : Rule<HysteresisState<float>, Check::kScaled> {
           "pytorch with hysteresis that every good step refills: the H-th overflow in a row and all after it back off",
       .rule =
           "O: h <- h-1;  t <- 0;  if h <= 0: S <- f32(double(S)*b), else forgiven\n"
-          "N (the flag itself is NaN): S <- f32(double(S)*b) at once;  t <- 0;  h stays\n"
+          "N (the flag itself is NaN): S <- f32(double(S)*b) at once;  t <- 0;  h stays. A NaN gradient makes the flag "
+          "1: "
+          "no run has this.\n"
           "F: as pytorch;  h <- H",
       .hold = Hold::kF32Wide,
-      .needs = {.scaled_finite = true, .has_nan = true},
+      .needs = NeedsFor(Check::kScaled),
       .claims = {.never_grows_on_overflow = true,
                  .keeps_powers_of_two = true,
                  .stays_within_limits = true,
@@ -144,7 +143,6 @@ struct ApexHysteresis : Rule<HysteresisState<float>, Check::kScaled> {
   double growth_factor = 2;
   double backoff_factor = 0.5;
   std::int64_t growth_interval = 2000;
-  bool nan_flag = true;
 
   template <class Self, class V>
   static void Visit(Self& self, V& v) {
@@ -153,14 +151,12 @@ struct ApexHysteresis : Rule<HysteresisState<float>, Check::kScaled> {
     v.Value(GrowthFactor(MoreThan(1)), self.growth_factor);
     v.Value(BackoffFactor(LessThan(1)), self.backoff_factor);
     v.Value(GrowthInterval(), self.growth_interval);
-    v.Value({"nan_flag", "a NaN gradient makes the flag NaN, which the kernel never forgives; false: the flag is 1"},
-            self.nan_flag);
   }
 
   State Start() const { return {init_scale, 0, hysteresis}; }
   Outcome<State> Next(const State& s, const Observation& o) const {
     if (!Finite(o)) {
-      const bool nan = nan_flag && o.has_nan;
+      const bool nan = o.flag_nan;
       const std::int64_t left = nan ? s.hysteresis_left : s.hysteresis_left - 1;
       if (!nan && left > 0) return {.next = {s.loss_scale, 0, left}, .event = Event::kForgiven, .apply = false};
       const auto c = Shrunk(s.loss_scale, TimesWide(s.loss_scale, backoff_factor));

@@ -84,6 +84,11 @@ TEST_CASE("policy says what is wrong with its options") {
   };
   refused(Steps({"pytorhc"}, {}, "F", PolicyOutput::kCsv), "found the policy 'pytorhc' (did you mean 'pytorch'?)");
   refused(Steps({"pytorch"}, {"init_sacle=2"}, "F", PolicyOutput::kCsv), "did you mean 'init_scale'?");
+  refused(Steps({"pytorch"}, {"policy=flax"}, "F", PolicyOutput::kCsv),
+          "--set: found policy; allowed: init_scale, growth_factor, backoff_factor, growth_interval");
+  refused(Steps({"pytorch"}, {"init_scale"}, "F", PolicyOutput::kCsv),
+          "--set: found init_scale; allowed: parameter=VALUE");
+  refused(Steps({"none"}, {"init_scale=2"}, "F", PolicyOutput::kCsv), "allowed: none, since none has no parameters");
   refused(Steps({"pytorch"}, {"init_scale=010"}, "F", PolicyOutput::kCsv), "--set: init_scale: found 010");
   refused(Steps({"colossalai"}, {"max_scale=2"}, "F", PolicyOutput::kCsv),
           "max_scale: found 2; allowed: at least init_scale, 65536");

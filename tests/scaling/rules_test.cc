@@ -212,14 +212,15 @@ TEST_CASE("Each policy goes by the check of its project") {
   CHECK(Scaler(PolicyWith("popart-als", {"bin_edge=0.5"})).needs().share_threshold == 32752);
 }
 
-TEST_CASE("A flag that is NaN is not an overflow to every rule") {
+TEST_CASE("A flag that is NaN is not an overflow to every rule, but a NaN gradient is") {
   // The kernel never forgives it, and leaves the hysteresis alone.
-  CHECK(ScalesOf("apex-hysteresis", Window3({"hysteresis=3"}), "ONO") == Numbers{1024, 1024, 512, 512});
-  CHECK(ScalesOf("apex-hysteresis", Window3({"hysteresis=3", "nan_flag=false"}), "ONO") ==
-        Numbers{1024, 1024, 1024, 512});
-  CHECK(ScalesOf("pytorch-sharded-cpu", Window3({"nan_flag=true"}), "NNN").back() == 2048);
-  CHECK(ScalesOf("pytorch-sharded-cpu", Window3(), "NNN").back() == 128);
+  CHECK(ScalesOf("apex-hysteresis", Window3({"hysteresis=3"}), "ONOO") == Numbers{1024, 1024, 512, 512, 256});
+  CHECK(ScalesOf("pytorch-sharded-cpu", Window3(), "NNN").back() == 2048);
   CHECK(ScalesOf("pytorch", Window3(), "NNN").back() == 128);
+  Observation gradient = ObservationOf('N');
+  gradient.flag_nan = false;
+  CHECK(Scaler(PolicyWith("apex-hysteresis", {"hysteresis=3"})).Next(gradient).event == Event::kForgiven);
+  CHECK(Scaler(PolicyWith("pytorch-sharded-cpu")).Next(gradient).event == Event::kBackoff);
 }
 
 TEST_CASE("The log-max scaler takes an overflow as 65536 where 16 was meant") {
