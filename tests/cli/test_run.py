@@ -105,6 +105,34 @@ class ShippedConfigs(Case):
         self.assertEqual(rows[-1]["underflow"], "0")
         self.assertLess(float(rows[-1]["loss"]), float(rows[0]["loss"]) / 10)
 
+    def test_a_policy_that_raises_ends_the_run_as_a_result(self):
+        report, rows = self.story("policy-floor-raise")
+        self.assertEqual(report["summary"]["stopped"], "raise")
+        self.assertEqual([row["event"] for row in rows[-2:]], ["backoff", "raise"])
+        self.assertEqual(report["summary"]["raised_at"], int(rows[-1]["step"]))
+        self.assertIn("raised at step", report["story"])
+
+    def test_a_run_takes_a_scale_down_to_the_last_subnormal_number_and_then_to_0(self):
+        _, rows = self.story("policy-floor-zero")
+        scales = [float(row["loss_scale"]) for row in rows]
+        # Every power of two down to 2^-149, untouched by the kernels' flushing.
+        start = scales.index(2.0 ** -100)
+        self.assertEqual(scales[start:start + 50], [2.0 ** -(100 + i) for i in range(50)])
+        self.assertEqual(set(scales[start + 50:]), {0.0})
+
+    def test_a_scale_held_in_double_grows_beyond_float32_in_a_run(self):
+        config = self.write("beyond.yaml", TINY.format(steps=12).replace("jax-step, init_scale: 2^120, growth_interval: 5",
+                                                                       "apex-fp16utils, init_scale: 2^126, growth_interval: 1"))
+        self.ok("run", config, "--out", self.folder / "beyond")
+        with open(self.folder / "beyond" / "trace.csv") as f:
+            rows = list(csv.DictReader(f))
+        scales = [float(row["loss_scale"]) for row in rows]
+        self.assertIn(2.0 ** 128, scales)
+        # In the step it is inf, so that it overflows, and the next scale is half of it.
+        for row, after in zip(rows, scales[1:]):
+            if float(row["loss_scale"]) >= 2.0 ** 128:
+                self.assertEqual((row["grads_finite"], after), ("0", float(row["loss_scale"]) / 2))
+
     def test_the_seed_examples_give_the_printed_numbers(self):
         expected = {1: (0.005159, 1024.0, 1, "1"), 2: (0.021242, 1024.0, 0, "1"), 3: (1377.068848, 1.5e38, 0, "0")}
         for i, (loss, scale, good, finite) in expected.items():
