@@ -116,9 +116,9 @@ class ShippedConfigs(Case):
         _, rows = self.story("policy-floor-zero")
         scales = [float(row["loss_scale"]) for row in rows]
         # Every power of two down to 2^-149, untouched by the kernels' flushing.
-        start = scales.index(2.0 ** -100)
-        self.assertEqual(scales[start:start + 50], [2.0 ** -(100 + i) for i in range(50)])
-        self.assertEqual(set(scales[start + 50:]), {0.0})
+        start = scales.index(2.0 ** -126)
+        self.assertEqual(scales[start:start + 24], [2.0 ** -(126 + i) for i in range(24)])
+        self.assertEqual(set(scales[start + 24:]), {0.0})
 
     def test_a_scale_held_in_double_grows_beyond_float32_in_a_run(self):
         config = self.write("beyond.yaml", TINY.format(steps=12).replace("jax-step, init_scale: 2^120, growth_interval: 5",
