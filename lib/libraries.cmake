@@ -12,3 +12,4 @@ scaletrace_library(kernels SOURCES kernels.cc reference.cc statistics.cc DEPS sc
 scaletrace_library(model SOURCES model.cc DEPS scaletrace_kernels)
 scaletrace_library(train SOURCES run.cc run_folder.cc single_step.cc summary.cc DEPS scaletrace_model scaletrace_data scaletrace_scaling scaletrace_trace)
 scaletrace_library(config SOURCES yaml.cc config.cc schema.cc DEPS scaletrace_train ${SCALETRACE_YAML})
+target_link_libraries(scaletrace_config PRIVATE $<BUILD_INTERFACE:scaletrace_quick_compile>)

@@ -416,7 +416,6 @@ std::string LooksAt(const Needs& needs) {
   add(needs.sums_finite, "the float32 sum of each scaled tensor");
   add(needs.norm_finite, "the norm of the unscaled gradients");
   add(needs.scaled_norm_finite, "the norm of the scaled gradients");
-  add(needs.has_nan, "NaN apart from inf");
   add(needs.max_abs, "the largest unscaled |gradient|");
   add(needs.share_above, "the share of large elements");
   return text;

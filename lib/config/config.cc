@@ -17,6 +17,7 @@
 #include "config/field_text.h"
 #include "config/yaml.h"
 #include "scaling/scaler.h"
+#include "scaling/tensor_policies.h"
 
 namespace scaletrace {
 namespace {
@@ -173,6 +174,9 @@ class Reader {
       const std::string path = Join(path_, field.key);
       const std::string* name = node->kind == YamlNode::Kind::kScalar ? &node->text : nullptr;
       if (name == nullptr || !SetKind(variant, *name)) {
+        if constexpr (std::is_same_v<T, Policy>) {
+          if (name != nullptr && !WhyNotInRun(*name).empty()) source_.Fail(*node, path, WhyNotInRun(*name));
+        }
         FailChoice(*node, path, names);
       }
     }

@@ -374,7 +374,7 @@ HWY_INLINE void RoundAll(const Round& round, const float* in, std::size_t n, flo
 }
 
 template <class Round>
-HWY_INLINE float GradientsIn(const Round& round, const GradientArgs& args) {
+HWY_NOINLINE float GradientsIn(const Round& round, const GradientArgs& args) {
   const Floats d;
   const std::size_t B = args.rows, D = args.features, K = args.outputs, n = B * K;
   const std::size_t row_stride = Padded(B);

@@ -45,8 +45,6 @@ float SumOfSquaresF32(const float* values, std::size_t n) {
   return LaneSum<float>(values, n, [](float v) { return v * v; });
 }
 
-bool HasNan(const float* values, std::size_t n) { return std::isnan(MaxAbs(values, n)); }
-
 std::size_t CountAbove(const float* values, std::size_t n, double threshold) {
   return static_cast<std::size_t>(
       std::count_if(values, values + n, [&](float v) { return std::fabs(static_cast<double>(v)) > threshold; }));

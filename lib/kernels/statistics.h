@@ -19,8 +19,6 @@ float SumF32(const float* values, std::size_t n);
 // The f32 sum of squares, likewise.
 float SumOfSquaresF32(const float* values, std::size_t n);
 
-bool HasNan(const float* values, std::size_t n);
-
 // Entries of magnitude above `threshold`; NaN is not above.
 std::size_t CountAbove(const float* values, std::size_t n, double threshold);
 

@@ -58,9 +58,9 @@ Observation ObservationOf(char event) {
   o.max_abs = 1;
   if (event == 'F') return o;
   o.unscaled_finite = o.scaled_finite = o.sums_finite = o.norm_finite = o.scaled_norm_finite = false;
-  o.has_nan = o.flag_nan = event == 'N';
-  o.max_abs = o.has_nan ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity();
-  o.share_above = o.has_nan ? 0 : 1;  // NaN is above nothing
+  o.flag_nan = event == 'N';
+  o.max_abs = o.flag_nan ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity();
+  o.share_above = o.flag_nan ? 0 : 1;  // NaN is above nothing
   return o;
 }
 

@@ -25,7 +25,6 @@ struct Observation {
   bool sums_finite = true;         // the f32 sum of each tensor of g
   bool norm_finite = true;         // the f32 sum of squares over all entries of g/S
   bool scaled_norm_finite = true;  // the f32 sum of squares over all entries of g
-  bool has_nan = false;            // a NaN among the entries that made the verdict non-finite
   bool flag_nan =
       false;  // the number that a project has for its verdict is NaN itself: only made-up steps have that (events.h)
   double max_abs = 0;      // largest |entry| of g/S; inf or NaN where one is
@@ -38,7 +37,6 @@ struct Needs {
   bool sums_finite = false;
   bool norm_finite = false;
   bool scaled_norm_finite = false;
-  bool has_nan = false;
   bool max_abs = false;
   bool share_above = false;
   double share_threshold = 0;

@@ -102,7 +102,7 @@ void Run::Finish(const LinearModel::Backward& backward, StepRecord& record) {
 
 std::size_t Run::QuietSteps(std::size_t most) const {
   // Columns and policies that look at more than whether gradients are finite must see every step, and so must a stop that depends on the loss.
-  const Needs flags = {.unscaled_finite = needs_.unscaled_finite, .scaled_finite = needs_.scaled_finite, .has_nan = needs_.has_nan};
+  const Needs flags = {.unscaled_finite = needs_.unscaled_finite, .scaled_finite = needs_.scaled_finite};
   const bool stops_on_loss = config_.stop_when == StopWhen::kDiverged || config_.stop_when == StopWhen::kStuckOrDiverged;
   if (columns_ != kNeedsNothing || !(needs_ == flags) || stops_on_loss || !batches_.is_full()) return 0;
   const std::int64_t first = summary_.steps;
@@ -141,7 +141,6 @@ Observation Run::Observe(const LinearModel::Backward& backward) const {
   }
   if (needs_.norm_finite) seen.norm_finite = std::isfinite(SumOfSquaresF32(u.data(), u.size()));
   if (needs_.scaled_norm_finite) seen.scaled_norm_finite = std::isfinite(SumOfSquaresF32(g.data(), g.size()));
-  if (needs_.has_nan) seen.has_nan = HasNan(g.data(), g.size());
   if (needs_.max_abs) seen.max_abs = static_cast<double>(MaxAbs(u.data(), u.size()));
   if (needs_.share_above) {
     seen.share_above = static_cast<double>(CountAbove(g.data(), g.size(), needs_.share_threshold)) / static_cast<double>(g.size());

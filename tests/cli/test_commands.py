@@ -32,6 +32,10 @@ class Commands(Case):
             self.assertEqual(self.ok("config", self.write("again.yaml", text)).stdout, text)
         self.assertIn("lr: 0.25", self.ok("config", CONFIGS[0], "--set", "optimizer.lr=0.25").stdout)
 
+    def test_a_policy_for_tensors_is_refused_in_one_clear_sentence(self):
+        message = self.fails(2, "config", CONFIGS[0], "--set", "scaler={policy: te-delayed}")
+        self.assertIn("a run cannot use it: scaletrace policy te-delayed --amax-file drives it", message)
+
     def test_an_override_that_is_wrong_names_its_key(self):
         self.assertRegex(self.fails(2, "config", CONFIGS[0], "--set", "optimizer.lrr=1"), r"^--set: optimizer\.lrr: .*did you mean 'lr'")
         self.assertRegex(self.fails(2, "config", CONFIGS[0], "--set", "steps=many"), r"^--set: steps: found many")
