@@ -418,14 +418,8 @@ void RoundTo(const Format& format, const float* in, std::size_t n, float* out) {
   WithRounding(format, [&](const auto& round) { RoundAll(round, in, n, out); });
 }
 
-// Whether the largest magnitude, as bits, is that of a finite number.
-HWY_INLINE bool AllFinite(VI largest) {
-  HWY_ALIGN std::int32_t lanes[kLanes];
-  hn::Store(largest, Ints(), lanes);
-  std::int32_t most = 0;
-  for (const std::int32_t lane : lanes) most = std::max(most, lane);
-  return most < kInf;
-}
+// Whether the magnitudes, as bits, are all of finite numbers.
+HWY_INLINE bool AllFinite(VI magnitudes) { return hn::AllFalse(Ints(), hn::Gt(magnitudes, Int(kInf - 1))); }
 
 Finite Divide(const float* dividends, float divisor, std::size_t n, float* quotients) {
   const VF divisors = hn::Set(Floats(), divisor);
