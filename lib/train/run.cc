@@ -52,6 +52,7 @@ void Run::Load(std::int64_t step) {
   const std::span<const std::uint32_t> rows = full ? std::span<const std::uint32_t>() : batches_.Rows(step);
   if (!full || !loaded_) model_.LoadFeatures(dataset_.x, rows);
   if (!full || !loaded_ || dataset_.TargetsChange(step)) {
+    repeats_ = false;
     const std::span<float> targets = std::span(targets_).first(model_.rows() * dataset_.outputs);
     dataset_.TargetsAt(step, rows, targets);
     model_.LoadTargets(targets);
@@ -70,13 +71,14 @@ StepRecord Run::Begin() {
   return record;
 }
 
-void Run::Finish(const LinearModel::Backward& backward, StepRecord& record) {
+void Run::Finish(LinearModel::Backward backward, StepRecord& record) {
   record.loss = backward.loss;
   const Scaler::Decision decision = scaler_.Next(Observe(backward));
   record.grads_finite = decision.finite;
   record.event = decision.event;
   const auto unscale_by = static_cast<float>(decision.unscale_by);
-  if (unscale_by != static_cast<float>(record.loss_scale)) model_.Unscale(unscale_by);
+  const bool unscale_anew = unscale_by != static_cast<float>(record.loss_scale);
+  if (unscale_anew) model_.Unscale(unscale_by);
 
   const std::span<const float> u = model_.unscaled_gradients();
   if (columns_ & kNeedsGradNorm) record.grad_norm = Norm(u.data(), u.size());
@@ -96,6 +98,8 @@ void Run::Finish(const LinearModel::Backward& backward, StepRecord& record) {
   const double scale_after = scaler_.loss_scale();
   const bool scale_stays = scale_after == record.loss_scale || (std::isnan(scale_after) && std::isnan(record.loss_scale));
   good_steps_ = decision.finite && scale_stays ? good_steps_ + 1 : 0;
+  repeats_ = !decision.apply && scale_stays && !unscale_anew;
+  last_ = backward;
   summary_.Add(record, scale_after);
   if (decision.raised) summary_.stopped = "raise";
 }
@@ -155,7 +159,11 @@ std::size_t Run::Steps(std::span<StepRecord> records) {
   const auto lasted = [&](std::int64_t since) { return since >= 0 && summary_.steps - since >= config_.patience; };
   while (count < records.size() && !done()) {
     Load(summary_.steps);
-    if (const std::size_t quiet = QuietSteps(records.size() - count); quiet > 0) {
+    if (repeats_) {
+      StepRecord& record = records[count++];
+      record = Begin();
+      Finish(last_, record);
+    } else if (const std::size_t quiet = QuietSteps(records.size() - count); quiet > 0) {
       count += TakeQuietSteps(records.subspan(count, quiet));
     } else {
       StepRecord& record = records[count++];

@@ -43,7 +43,7 @@ class Run {
   // The record of the step to come, as far as it is known before its gradients are.
   StepRecord Begin();
   // The rest of a step whose gradients the model holds: policy, update, counters.
-  void Finish(const LinearModel::Backward& backward, StepRecord& record);
+  void Finish(LinearModel::Backward backward, StepRecord& record);
   // How many steps from here, up to `most`, may be taken in one go: nothing but the parameters and the count of good steps changes in them, as long as gradients are finite.
   std::size_t QuietSteps(std::size_t most) const;
   std::size_t TakeQuietSteps(std::span<StepRecord> records);
@@ -60,6 +60,9 @@ class Run {
   std::int64_t good_steps_ = 0;
   std::int64_t skipped_in_a_row_ = 0;
   bool loaded_ = false;         // whether the model holds the batch of the step before
+  // Whether the next step's gradients are those that the model holds: the last step was skipped and left everything that they depend on as it was.
+  bool repeats_ = false;
+  LinearModel::Backward last_;  // of the last step that Finish saw
   std::vector<float> targets_;  // of one batch
   std::vector<float> losses_;   // of a stretch of steps
   Summary summary_;
