@@ -321,7 +321,7 @@ TEST_CASE("jax-step starts with the good steps that it is given") {
   CHECK(Scaler(PolicyWith("jax-step", {"good_steps=7"})).initial_good_steps() == 7);
 }
 
-TEST_CASE("A billion steps with an overflow in ten thousand take less than two seconds") {
+TEST_CASE("A billion steps with an overflow in ten thousand take less than two seconds", "[.benchmark]") {
   ForEachKind<Policy>([]<class P>() {
     if constexpr (P::kInfo.needs.max_abs || P::kInfo.needs.share_above) return;  // these look at more than a flag
     Policy policy = P();
@@ -335,6 +335,27 @@ TEST_CASE("A billion steps with an overflow in ten thousand take less than two s
     const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     INFO(P::kName);
     CHECK(seconds < 2);
+  });
+}
+
+TEST_CASE("In a long stretch of good steps a policy is asked only where something happens") {
+  ForEachKind<Policy>([]<class P>() {
+    // Some look at more than a flag, and Chainer's scale moves on every good step.
+    if constexpr (P::kInfo.needs.max_abs || P::kInfo.needs.share_above || std::is_same_v<P, Chainer>) return;
+    Scaler scaler{Policy(P())};
+    scaler.Next(ObservationOf('O'));
+    int asked = 0;
+    for (std::int64_t left = 9999; left > 0;) {
+      const std::int64_t quiet = std::min(scaler.QuietSteps(), left);
+      scaler.Advance(quiet);
+      left -= quiet;
+      if (left == 0) break;
+      scaler.Next(ObservationOf('F'));
+      ++asked;
+      --left;
+    }
+    INFO(P::kName);
+    CHECK(asked <= 50);
   });
 }
 
