@@ -26,6 +26,7 @@ constexpr Command kCommands[] = {
     {"step", "Compute single training steps given as JSON", &AddStep},
     {"policy", "Drive a loss-scaling policy with a string of events", &AddPolicy},
     {"policies", "List the loss-scaling policies, or explain one", &AddPolicies},
+    {"diff", "Compare two traces: the first difference, and what is around it", &AddDiff},
     {"formats", "List the number formats", &AddFormats},
     {"configs", "List the shipped configs and what each shows", &AddConfigs},
     {"init", "Copy a shipped config here, to change it", &AddInit},

@@ -77,9 +77,28 @@ bool ReadIndex(std::string_view cell, StepRecord& record) {
   return cell.empty() || Assign(ReadInteger(cell), record.nonfinite_index);
 }
 
+template <class T>
+constexpr CellType TypeOf(T StepRecord::*) {
+  if constexpr (std::is_same_v<T, bool>) return CellType::kFlag;
+  if constexpr (std::is_same_v<T, float>) return CellType::kFloat32;
+  if constexpr (std::is_same_v<T, double>) return CellType::kFloat64;
+  return CellType::kInteger;
+}
+
+// Fractions may differ in their last bits from one implementation to another; counts and flags may not.
 template <auto kMember>
 constexpr Column Plain(std::string_view name, std::string_view doc, std::uint32_t needs = kNeedsNothing, bool in_default = false) {
-  return {name, doc, needs, in_default, &WriteMember<kMember>, &ReadMember<kMember>};
+  constexpr CellType kType = TypeOf(kMember);
+  constexpr bool kFraction = kType == CellType::kFloat32 || kType == CellType::kFloat64;
+  return {name, doc, needs, in_default, kType, kFraction ? CellRule::kUlps : CellRule::kExact, &WriteMember<kMember>, &ReadMember<kMember>};
+}
+
+// A number of which every bit is a decision, not a sum.
+template <auto kMember>
+constexpr Column Exact(std::string_view name, std::string_view doc, std::uint32_t needs = kNeedsNothing, bool in_default = false) {
+  Column column = Plain<kMember>(name, doc, needs, in_default);
+  column.rule = CellRule::kExact;
+  return column;
 }
 
 using R = StepRecord;
@@ -88,12 +107,12 @@ constexpr Column kColumns[] = {
     Plain<&R::step>("step", "number of the attempt, from 0; skipped ones count", kNeedsNothing, true),
     Plain<&R::epoch>("epoch", "whole epochs before this step"),
     Plain<&R::loss>("loss", "mean squared error of the batch before the update, unscaled", kNeedsNothing, true),
-    Plain<&R::loss_scale>("loss_scale", "scale in force during this step", kNeedsNothing, true),
+    Exact<&R::loss_scale>("loss_scale", "scale in force during this step", kNeedsNothing, true),
     Plain<&R::good_steps>("good_steps", "finite steps since the last overflow or change of the scale, before this step", kNeedsNothing,
                           true),
     Plain<&R::grads_finite>("grads_finite", "1 where the policy took the gradients for finite, else 0", kNeedsNothing, true),
-    {"event", "what the policy did: raise, floor, forgiven, backoff, overflow, ceiling, growth, or nothing", kNeedsNothing, true, &WriteEvent,
-     &ReadEvent},
+    {"event", "what the policy did: raise, floor, forgiven, backoff, overflow, ceiling, growth, or nothing", kNeedsNothing, true,
+     CellType::kWord, CellRule::kExact, &WriteEvent, &ReadEvent},
     Plain<&R::lr>("lr", "learning rate of this step"),
     Plain<&R::grad_norm>("grad_norm", "Euclidean norm of the unscaled gradients of w and b, summed in double", kNeedsGradNorm),
     Plain<&R::grad_max_abs>("grad_max_abs", "largest magnitude of an unscaled gradient entry", kNeedsGradMax),
@@ -102,8 +121,9 @@ constexpr Column kColumns[] = {
     Plain<&R::skipped_total>("skipped_total", "steps skipped so far, this one included"),
     Plain<&R::skipped_in_a_row>("skipped_in_a_row", "steps skipped in an unbroken row that ends here; 0 where this one was applied"),
     {"nonfinite_tensor", "w or b: where the first non-finite gradient entry sits; empty where all are finite", kNeedsNonfinitePlace, false,
-     &WriteTensor, &ReadTensor},
-    {"nonfinite_index", "its row-major index in that tensor", kNeedsNonfinitePlace, false, &WriteIndex, &ReadIndex},
+     CellType::kWord, CellRule::kExact, &WriteTensor, &ReadTensor},
+    {"nonfinite_index", "its row-major index in that tensor", kNeedsNonfinitePlace, false, CellType::kInteger, CellRule::kExact,
+     &WriteIndex, &ReadIndex},
 };
 
 constexpr auto kNames = [] {

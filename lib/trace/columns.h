@@ -23,11 +23,20 @@ enum ColumnNeeds : std::uint32_t {
   kNeedsNonfinitePlace = 16,
 };
 
+// What a column's cells hold.
+enum class CellType : std::uint8_t { kInteger, kFlag, kFloat32, kFloat64, kWord };
+
+// When two cells of a column count as the same, unless someone says otherwise: to the bit, or within kUlps units in the last place of the column's type.
+enum class CellRule : std::uint8_t { kExact, kUlps };
+inline constexpr double kUlps = 4;
+
 struct Column {
   std::string_view name;
   std::string_view doc;
   std::uint32_t needs;
   bool in_default;
+  CellType type;
+  CellRule rule;
   char* (*write)(char* out, const StepRecord& record);  // room for kMaxNumberLength
   bool (*read)(std::string_view cell, StepRecord& record);  // false: not a cell of this column
 };

@@ -13,10 +13,12 @@ FLOORS = {
     "data": (["base"], set()),
     "scaling": (["base"], set()),
     "trace": (["base"], set()),
+    "compare": (["trace", "base"], set()),
     "kernels": (["numerics", "base"], {"hwy"}),
     "model": (["kernels", "numerics", "base"], set()),
     "train": (["model", "kernels", "numerics", "data", "scaling", "trace", "base"], set()),
     "config": (["train", "model", "kernels", "numerics", "data", "scaling", "trace", "base"], {"yaml-cpp"}),
+    "check": (["config", "compare", "train", "model", "kernels", "numerics", "data", "scaling", "trace", "base"], set()),
 }
 ANYONES = re.compile(r"[a-z_0-9]+(/[a-z_0-9]+)?(\.h)?$")  # the standard library and the system, in <>
 
