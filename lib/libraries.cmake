@@ -9,7 +9,7 @@ scaletrace_library(data SOURCES dataset.cc generators.cc given_data.cc csv_data.
 scaletrace_library(scaling SOURCES scaler.cc events.cc tensor_policies.cc DEPS scaletrace_base)
 scaletrace_library(trace SOURCES columns.cc csv_writer.cc DEPS scaletrace_base)
 scaletrace_library(compare SOURCES cell.cc row_reader.cc compare.cc report.cc DEPS scaletrace_trace)
-scaletrace_library(kernels SOURCES kernels.cc reference.cc statistics.cc DEPS scaletrace_numerics scaletrace_highway)
+scaletrace_library(kernels SOURCES kernels.cc many_runs.cc reference.cc statistics.cc DEPS scaletrace_numerics scaletrace_highway)
 scaletrace_library(model SOURCES model.cc DEPS scaletrace_kernels)
 scaletrace_library(train SOURCES run.cc run_block.cc run_folder.cc single_step.cc summary.cc DEPS scaletrace_model scaletrace_data scaletrace_scaling scaletrace_trace)
 scaletrace_library(config SOURCES yaml.cc config.cc schema.cc DEPS scaletrace_train ${SCALETRACE_YAML})
