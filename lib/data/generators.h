@@ -24,6 +24,7 @@ struct LinearTeacher {
   std::int64_t outputs = 1;
   float noise = 0.1f;
 
+  bool operator==(const LinearTeacher&) const = default;
   template <class Self, class V>
   static void VisitTeacher(Self& self, V& v) {
     v.Value({"samples", "rows of the data", Between(1, 1 << 26)}, self.samples);
@@ -35,6 +36,7 @@ struct LinearTeacher {
 
 struct GaussianData : LinearTeacher {
   static constexpr std::string_view kName = "gaussian", kDoc = "normal features, linear teacher, normal noise";
+  bool operator==(const GaussianData&) const = default;
   template <class Self, class V>
   static void Visit(Self& self, V& v) {
     LinearTeacher::VisitTeacher(self, v);
@@ -45,6 +47,7 @@ struct HeavyTailedData : LinearTeacher {
   static constexpr std::string_view kName = "heavy-tailed",
                                     kDoc = "features from Student's t: now and then one is far out";
   float dof = 3;
+  bool operator==(const HeavyTailedData&) const = default;
   template <class Self, class V>
   static void Visit(Self& self, V& v) {
     LinearTeacher::VisitTeacher(self, v);
@@ -59,6 +62,7 @@ struct OutliersData : LinearTeacher {
                                     kDoc = "gaussian, a share of the rows (features and targets) times a factor";
   float share = 0.01f;
   float factor = 100;
+  bool operator==(const OutliersData&) const = default;
   template <class Self, class V>
   static void Visit(Self& self, V& v) {
     LinearTeacher::VisitTeacher(self, v);
@@ -70,6 +74,7 @@ struct OutliersData : LinearTeacher {
 struct IllConditionedData : LinearTeacher {
   static constexpr std::string_view kName = "ill-conditioned", kDoc = "features with a given condition number";
   float condition = 1000;
+  bool operator==(const IllConditionedData&) const = default;
   template <class Self, class V>
   static void Visit(Self& self, V& v) {
     LinearTeacher::VisitTeacher(self, v);
@@ -86,6 +91,7 @@ struct ScaledData : LinearTeacher {
                                         "gaussian, features and targets times factors, to force underflow or overflow";
   float feature_factor = 1;
   float target_factor = 1;
+  bool operator==(const ScaledData&) const = default;
   template <class Self, class V>
   static void Visit(Self& self, V& v) {
     LinearTeacher::VisitTeacher(self, v);
@@ -98,6 +104,7 @@ struct DriftData : LinearTeacher {
   static constexpr std::string_view kName = "drift",
                                     kDoc = "gaussian, with a teacher that moves on a circle over the steps";
   double period = 1000;
+  bool operator==(const DriftData&) const = default;
   template <class Self, class V>
   static void Visit(Self& self, V& v) {
     LinearTeacher::VisitTeacher(self, v);
@@ -111,6 +118,7 @@ struct SpikesData : LinearTeacher {
   std::vector<std::int64_t> at;
   std::int64_t every = 0;
   float factor = 1e36f;
+  bool operator==(const SpikesData&) const = default;
   template <class Self, class V>
   static void Visit(Self& self, V& v) {
     LinearTeacher::VisitTeacher(self, v);
@@ -124,6 +132,7 @@ struct SpikesData : LinearTeacher {
 struct GivenData {
   static constexpr std::string_view kName = "given", kDoc = "features, targets and perhaps parameters from a JSON file";
   std::string file;
+  bool operator==(const GivenData&) const = default;
   template <class Self, class V>
   static void Visit(Self& self, V& v) {
     v.Value({"file", "JSON with x, y and, optionally, params {w, b} to start from; relative to the config's folder"},
@@ -141,6 +150,7 @@ struct CsvData {
   std::vector<std::string> features;
   std::vector<std::string> targets;
   Standardize standardize = Standardize::kNone;
+  bool operator==(const CsvData&) const = default;
   template <class Self, class V>
   static void Visit(Self& self, V& v) {
     v.Value({"file", "CSV with a header line; relative to the config's folder"}, self.file);
