@@ -15,6 +15,7 @@
 #include "base/number.h"
 #include "base/sha256.h"
 #include "config/field_text.h"
+#include "config/keys.h"
 #include "config/yaml.h"
 #include "scaling/scaler.h"
 #include "scaling/tensor_policies.h"
@@ -197,6 +198,12 @@ class Reader {
     inner.Finish();
   }
 
+  // One value from its node, wherever that stands.
+  template <class T>
+  void ReadNode(const Field& field, const YamlNode& node, const std::string& path, T& value) const {
+    Read(field, node, path, value);
+  }
+
   // To be called after Visit: refuses the keys that nobody asked for.
   void Finish() const {
     if (mapping_ == nullptr) return;
@@ -360,19 +367,14 @@ void MarkAsOverride(YamlNode& node) {
   for (YamlEntry& entry : node.entries) MarkAsOverride(entry.value);
 }
 
-// Puts one "key.path=VALUE" into the tree. Whether there is such a key is the reader's question.
-void Override(YamlNode& root, const std::string& assignment) {
-  const auto fail = [](const std::string& path, const std::string& message) {
-    throw InputError(InputError::Kind::kConfig, {"--set", 0, path}, message);
-  };
-  const std::size_t equals = assignment.find('=');
-  if (equals == std::string::npos) fail("", "found " + Printable(assignment) + "; allowed: key.path=VALUE");
-  const std::string path = assignment.substr(0, equals);
+// The node of that path in the tree, made where it is not there. Whether there is such a key is the reader's question. fail(path, message) throws.
+template <class Fail>
+YamlNode& NodeAt(YamlNode& root, const std::string& path, bool from_set, const Fail& fail) {
   YamlNode* node = &root;
   for (std::size_t start = 0; start <= path.size();) {
     const std::size_t end = std::min(path.find('.', start), path.size());
     const std::string key = path.substr(start, end - start);
-    if (key.empty()) fail("", "found " + Printable(assignment) + "; allowed: key.path=VALUE");
+    if (key.empty()) fail("", "found " + Printable(path) + "; allowed: key.path");
     if (node->kind != YamlNode::Kind::kMapping) {
       fail(path, "found a path into " + Printable(path.substr(0, start - 1)) + ", which is " + Found(*node) +
                      "; allowed: a path through mappings");
@@ -381,15 +383,127 @@ void Override(YamlNode& root, const std::string& assignment) {
     if (entry == nullptr) {
       YamlNode mapping;
       mapping.kind = YamlNode::Kind::kMapping;
-      mapping.from_set = true;
+      mapping.from_set = from_set;
       node->entries.push_back({key, 0, std::move(mapping)});
       entry = &node->entries.back();
     }
     node = &entry->value;
     start = end + 1;
   }
-  *node = ParseYaml(std::string_view(assignment).substr(equals + 1), {"--set", 0, path});
-  MarkAsOverride(*node);
+  return *node;
+}
+
+// Lists tags and groups.
+class StructureLister {
+ public:
+  explicit StructureLister(std::vector<std::string>& paths, std::string path = "")
+      : paths_(paths), path_(std::move(path)) {}
+
+  template <class T>
+  void Value(const Field&, T&) {}
+  template <class T>
+  void Group(const Field& field, T& group) {
+    const std::string path = Join(path_, field.key);
+    paths_.push_back(path);
+    StructureLister inner(paths_, path);
+    T::Visit(group, inner);
+  }
+  template <class T>
+  void Kind(const Field& field, T&) {
+    paths_.push_back(Join(path_, field.key));
+  }
+  template <class T>
+  void KindGroup(const Field& field, std::string_view tag, T&) {
+    const std::string path = Join(path_, field.key);
+    paths_.push_back(path);
+    paths_.push_back(Join(path, tag));
+  }
+
+ private:
+  std::vector<std::string>& paths_;
+  std::string path_;
+};
+
+// Goes down to the one value at a key path. The last part of the path must be the whole of what is left of it.
+template <class Found>
+class KeyFinder {
+ public:
+  KeyFinder(std::string_view rest, Found& found) : rest_(rest), found_(found) {}
+
+  template <class T>
+  void Value(const Field& field, T& value) {
+    if (rest_ == field.key) found_.Value(field, value);
+  }
+  template <class T>
+  void Group(const Field& field, T& group) {
+    if (!Below(field.key)) return;
+    KeyFinder inner(rest_.substr(field.key.size() + 1), found_);
+    std::remove_const_t<T>::Visit(group, inner);
+  }
+  template <class T>
+  void Kind(const Field& field, T& variant) {
+    if (rest_ == field.key) return found_.Tag(variant);
+    std::visit([this]<class A>(A& alternative) { std::remove_const_t<A>::Visit(alternative, *this); }, variant);
+  }
+  template <class T>
+  void KindGroup(const Field& field, std::string_view tag, T& variant) {
+    if (!Below(field.key)) return;
+    KeyFinder inner(rest_.substr(field.key.size() + 1), found_);
+    inner.Kind({tag, field.doc}, variant);
+  }
+
+ private:
+  bool Below(std::string_view key) const {
+    return rest_.size() > key.size() && rest_[key.size()] == '.' && rest_.starts_with(key);
+  }
+
+  std::string_view rest_;
+  Found& found_;
+};
+
+struct TextOfKey {
+  std::optional<std::string> text;
+  template <class T>
+  void Value(const Field&, const T& value) {
+    if constexpr (std::is_same_v<T, std::string>) {
+      text = value;
+    } else {
+      text = YamlText(value);
+    }
+  }
+  template <class T>
+  void Tag(const T& variant) {
+    text = std::string(KindName(variant));
+  }
+};
+
+struct SetterOfKey {
+  const Reader& reader;
+  const YamlNode& node;
+  const std::string& path;
+  bool found = false;
+  template <class T>
+  void Value(const Field& field, T& value) {
+    reader.ReadNode(field, node, path, value);
+    found = true;
+  }
+  template <class T>
+  void Tag(T&) {}
+};
+
+// Puts one "key.path=VALUE" into the tree.
+void Override(YamlNode& root, const std::string& assignment) {
+  const auto fail = [](const std::string& path, const std::string& message) {
+    throw InputError(InputError::Kind::kConfig, {"--set", 0, path}, message);
+  };
+  const std::size_t equals = assignment.find('=');
+  const std::string path = assignment.substr(0, equals);
+  if (equals == std::string::npos || ("." + path + ".").find("..") != std::string::npos) {
+    fail("", "found " + Printable(assignment) + "; allowed: key.path=VALUE");
+  }
+  YamlNode& node = NodeAt(root, path, true, fail);
+  node = ParseYaml(std::string_view(assignment).substr(equals + 1), {"--set", 0, path});
+  MarkAsOverride(node);
 }
 
 // Names become names of folders.
@@ -467,6 +581,27 @@ class YamlWriter {
   std::size_t indent_;
 };
 
+void CheckRoot(const YamlNode& root, const std::string& file) {
+  if (root.kind == YamlNode::Kind::kNull) {
+    throw InputError(InputError::Kind::kConfig, {file, 0, ""},
+                     "found no key at all; allowed: a mapping of keys to values ({} for all defaults)");
+  }
+  if (root.kind != YamlNode::Kind::kMapping) {
+    const bool colon = root.text.find(':') != std::string::npos;
+    Source{file, {}}.FailFound(root, "", colon ? "a space belongs after the colon of a key" : "",
+                               "a mapping of keys to values");
+  }
+}
+
+RunConfig ReadTree(const YamlNode& root, Source& source, const std::string& folder) {
+  RunConfig config;
+  config.folder = folder;
+  Reader reader(source, &root, "");
+  RunConfig::Visit(config, reader);
+  reader.Finish();
+  return config;
+}
+
 }  // namespace
 
 std::string YamlString(std::string_view text) {
@@ -487,24 +622,80 @@ std::string YamlString(std::string_view text) {
 RunConfig ParseConfig(std::string_view text, const std::string& file, const std::string& folder,
                       const std::vector<std::string>& overrides) {
   YamlNode root = ParseYaml(text, {file, 1, ""});
-  Source source = {file, {}};
-  if (root.kind == YamlNode::Kind::kNull) {
-    throw InputError(InputError::Kind::kConfig, {file, 0, ""},
-                     "found no key at all; allowed: a mapping of keys to values ({} for all defaults)");
-  }
-  if (root.kind != YamlNode::Kind::kMapping) {
-    const bool colon = root.text.find(':') != std::string::npos;
-    source.FailFound(root, "", colon ? "a space belongs after the colon of a key" : "", "a mapping of keys to values");
-  }
+  CheckRoot(root, file);
   for (const std::string& assignment : overrides) Override(root, assignment);
-  RunConfig config;
-  config.folder = folder;
-  Reader reader(source, &root, "");
-  RunConfig::Visit(config, reader);
-  reader.Finish();
+  Source source = {file, {}};
+  const RunConfig config = ReadTree(root, source, folder);
   CheckTogether(config, source);
   return config;
 }
+
+void PutKey(YamlNode& root, const KeyValue& key_value, const std::string& file) {
+  YamlNode& node = NodeAt(root, key_value.path, false, [&](const std::string& path, const std::string& message) {
+    throw InputError(InputError::Kind::kConfig, {file, key_value.value.line, path}, message);
+  });
+  node = key_value.value;
+}
+
+void PutOverride(YamlNode& root, const std::string& assignment) { Override(root, assignment); }
+
+RunConfig ConfigFromTree(const YamlNode& root, const std::string& file, const std::string& folder) {
+  CheckRoot(root, file);
+  Source source = {file, {}};
+  return ReadTree(root, source, folder);
+}
+
+std::vector<std::string> AllKeyPaths() {
+  std::vector<std::string> paths;
+  const RunConfig config;
+  PathLister lister(paths);
+  RunConfig::Visit(config, lister);
+  StructureLister structure(paths);
+  RunConfig::Visit(config, structure);
+  std::sort(paths.begin(), paths.end());
+  paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
+  return paths;
+}
+
+bool IsStructuralKey(std::string_view path) {
+  std::vector<std::string> paths;
+  const RunConfig config;
+  StructureLister lister(paths);
+  RunConfig::Visit(config, lister);
+  return std::find(paths.begin(), paths.end(), path) != paths.end();
+}
+
+void SetKey(RunConfig& config, const std::string& path, const YamlNode& value, const std::string& file) {
+  Source source = {file, {}};
+  const Reader reader(source, nullptr, "");
+  SetterOfKey setter = {reader, value, path};
+  KeyFinder finder(path, setter);
+  RunConfig::Visit(config, finder);
+  if (setter.found) return;
+  // The reader of whole configs knows best what is wrong with the key.
+  YamlNode root;
+  root.kind = YamlNode::Kind::kMapping;
+  PutKey(root, {path, value}, file);
+  YamlNode tags;
+  for (const std::string_view tag : {"data.kind", "batch.kind", "model.init", "optimizer.kind", "scaler.policy"}) {
+    const auto name = KeyText(config, tag);
+    if (!name || !path.starts_with(tag.substr(0, tag.find('.') + 1))) continue;
+    tags.kind = YamlNode::Kind::kScalar;
+    tags.text = *name;
+    PutKey(root, {std::string(tag), tags}, file);
+  }
+  ReadTree(root, source, config.folder);
+  source.Fail(value, path, "not a key of this config");
+}
+
+std::optional<std::string> KeyText(const RunConfig& config, std::string_view path) {
+  TextOfKey text;
+  KeyFinder finder(path, text);
+  RunConfig::Visit(config, finder);
+  return std::move(text.text);
+}
+
+void CheckKeysTogether(const RunConfig& config, const std::string& file) { CheckTogether(config, {file, {}}); }
 
 RunConfig ReadConfig(const std::string& path, const std::vector<std::string>& overrides) {
   return ParseConfig(ReadFile(path, kMaxYamlBytes), path, FolderOf(path), overrides);
