@@ -24,6 +24,10 @@ namespace {
 
 // Floats of one pack of runs that the second cache holds with room to spare.
 constexpr std::size_t kMaxPackFloats = std::size_t{1} << 16;
+// How much is done between two questions whether to go on: floats of lanes times steps. Some thousandths of a second.
+constexpr std::size_t kWorkBetweenAsking = std::size_t{1} << 23;
+// The same for a step that only the policy sees.
+constexpr std::size_t kWorkOfAsking = 256;
 // Times in a pack count from its start and are brought back to 0 when they reach this.
 constexpr std::int64_t kTimeLimit = std::int64_t{1} << 30;
 
@@ -101,14 +105,18 @@ float LossLimit(float first_loss) {
 
 class Pack {
  public:
-  Pack(const ManyRunsTable& many, const KernelTable& kernels, const PrecisionOptions& precision, const ManyShape& shape, ManyRunsObserver& observer)
+  Pack(const ManyRunsTable& many, const KernelTable& kernels, const PrecisionOptions& precision, const ManyShape& shape, const std::function<bool()>& keep_going,
+       ManyRunsObserver& observer)
       : many_(many),
         kernels_(kernels),
+        keep_going_(keep_going),
         observer_(observer),
         format_(*FindFormat(precision.compute)),
         shape_(shape),
         W_(many.lanes(shape)),
         parameter_count_(shape.outputs * (shape.features + 1)),
+        step_work_(LaneEntries(shape) * W_),
+        most_steps_(static_cast<std::int64_t>(kWorkBetweenAsking / step_work_)),
         x_(shape.rows * shape.features * W_),
         y_(shape.rows * shape.outputs * W_),
         parameters_(parameter_count_ * W_),
@@ -139,20 +147,27 @@ class Pack {
     };
   }
 
-  // Takes all runs to their end.
-  void Take(std::span<const RunConfig> configs, std::span<const std::size_t> runs, DatasetCache& cache) {
+  // Takes all runs to their end, but for those that can't start, which go to `left`. False where it was told to stop before.
+  bool Take(std::span<const RunConfig> configs, std::span<const std::size_t> runs, DatasetCache& cache, std::vector<std::size_t>& left) {
     std::size_t next = 0;
     const auto refill = [&](std::size_t i) {
       while (next < runs.size() && !lanes_[i].active) {
         const std::size_t run = runs[next++];
-        Start(i, run, configs[run], cache.Get(configs[run]));
+        if (!GoesOn(kWorkOfAsking)) return;
+        try {
+          Start(i, run, configs[run], cache.Get(configs[run]));
+        } catch (const InputError& e) {
+          if (e.kind() != InputError::Kind::kConfig) throw;
+          Clear(i);
+          left.push_back(run);
+        }
       }
     };
     for (std::size_t i = 0; i < W_; ++i) refill(i);
-    while (true) {
+    while (!stopped_) {
       std::int64_t ask_at = std::numeric_limits<std::int64_t>::max();
       for (const Lane& lane : lanes_) ask_at = lane.active ? std::min(ask_at, lane.ask_at) : ask_at;
-      if (ask_at == std::numeric_limits<std::int64_t>::max()) return;
+      if (ask_at == std::numeric_limits<std::int64_t>::max()) return true;
       Advance(ask_at);
       for (std::size_t i = 0; i < W_; ++i) {
         if (!lanes_[i].due) continue;
@@ -161,6 +176,7 @@ class Pack {
       }
       if (now_ >= kTimeLimit) Rebase();
     }
+    return false;
   }
 
  private:
@@ -180,6 +196,16 @@ class Pack {
     float loss = 0;
     Observation seen;
   };
+
+  // Counts work that was done; false once the caller said stop.
+  bool GoesOn(std::size_t work) {
+    work_ += work;
+    if (work_ >= kWorkBetweenAsking) {
+      work_ = 0;
+      stopped_ = stopped_ || !keep_going_();
+    }
+    return !stopped_;
+  }
 
   void Clear(std::size_t i) {
     for (std::size_t e = 0; e < shape_.rows * shape_.features; ++e) x_[e * W_ + i] = 0;
@@ -256,13 +282,14 @@ class Pack {
 
   // To the time `ask_at` or the first step before it that isn't finite in some lane; that step is taken as the policies of the lanes that it concerns decide.
   void Advance(std::int64_t ask_at) {
-    const std::int64_t most = std::min(ask_at - now_, kTimeLimit);
+    const std::int64_t most = std::min(ask_at - now_, most_steps_);
     ManySteps taken;
     {
       const FlushScope flush;
       taken = many_.steps(args_, static_cast<std::size_t>(most), static_cast<std::int32_t>(now_));
     }
     now_ += static_cast<std::int64_t>(taken.applied);
+    GoesOn((taken.applied + 1) * step_work_);
     const std::uint64_t bad = taken.scaled_bad | taken.unscaled_bad;
     std::uint64_t apply = 0;
     for (std::size_t i = 0; i < W_; ++i) {
@@ -359,7 +386,8 @@ class Pack {
     Lane& lane = lanes_[i];
     const Dataset& data = *lane.data;
     // Steps that repeat the last one need no gradients. Each lane has its own count of steps, so that others need not wait.
-    while (!Done(lane) && lane.repeats && !data.TargetsChange(lane.summary.steps)) Ask(lane);
+    while (!Done(lane) && lane.repeats && !data.TargetsChange(lane.summary.steps) && GoesOn(kWorkOfAsking)) Ask(lane);
+    if (stopped_) return;
     if (Done(lane)) return End(i);
     if (data.TargetsChange(lane.summary.steps)) LoadTargets(i);
     loss_limit_[i] = LossLimit(lane.summary.first_loss);
@@ -385,15 +413,19 @@ class Pack {
 
   const ManyRunsTable& many_;
   const KernelTable& kernels_;
+  const std::function<bool()>& keep_going_;
   ManyRunsObserver& observer_;
   const Format& format_;
   const ManyShape shape_;
-  const std::size_t W_, parameter_count_;
+  const std::size_t W_, parameter_count_, step_work_;
+  const std::int64_t most_steps_;
   AlignedFloats x_, y_, parameters_, loss_scale_, lr_, loss_limit_, scratch_, gradients_, losses_, divisors_;
   alignas(64) std::int32_t last_within_[kMaxRunLanes];
   std::vector<Lane> lanes_;
   ManyArgs args_;
   std::int64_t now_ = 0;
+  std::size_t work_ = 0;
+  bool stopped_ = false;
   std::vector<float> buffer_, w_, b_;
 };
 
@@ -407,7 +439,8 @@ bool CanRunTogether(const RunConfig& config) {
   return needs == Needs{.unscaled_finite = needs.unscaled_finite, .scaled_finite = needs.scaled_finite};
 }
 
-std::vector<std::size_t> RunTogether(std::span<const RunConfig> configs, std::span<const std::size_t> which, const KernelTable& kernels, ManyRunsObserver& observer) {
+std::vector<std::size_t> RunTogether(std::span<const RunConfig> configs, std::span<const std::size_t> which, const KernelTable& kernels, const std::function<bool()>& keep_going,
+                                     ManyRunsObserver& observer) {
   const ManyRunsTable* many = FindManyRuns(kernels.target);
   SCALETRACE_CHECK(many != nullptr);
   struct Group {
@@ -427,8 +460,14 @@ std::vector<std::size_t> RunTogether(std::span<const RunConfig> configs, std::sp
     }
     std::optional<ManyShape> shape = ShapeOf(config.data);
     if (!shape) {
-      const auto data = cache.Get(config);
-      shape = {data->samples, data->features, data->outputs};
+      try {
+        const auto data = cache.Get(config);
+        shape = {data->samples, data->features, data->outputs};
+      } catch (const InputError& e) {
+        if (e.kind() != InputError::Kind::kConfig) throw;
+        left.push_back(run);
+        continue;
+      }
     }
     if (!IsSmall(*shape, many->lanes(*shape))) {
       left.push_back(run);
@@ -447,8 +486,8 @@ std::vector<std::size_t> RunTogether(std::span<const RunConfig> configs, std::sp
       left.insert(left.end(), group.runs.begin(), group.runs.end());
       continue;
     }
-    Pack pack(*many, kernels, configs[group.runs.front()].precision, group.shape, observer);
-    pack.Take(configs, group.runs, cache);
+    Pack pack(*many, kernels, configs[group.runs.front()].precision, group.shape, keep_going, observer);
+    if (!pack.Take(configs, group.runs, cache, left)) break;
   }
   std::sort(left.begin(), left.end());
   return left;

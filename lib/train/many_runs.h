@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -30,9 +31,11 @@ class ManyRunsObserver {
   virtual void OnEnd(std::size_t run, const Summary& summary, std::span<const float> w, std::span<const float> b) = 0;
 };
 
-// Takes the runs of configs[i] for the i in `which`, and answers with those that it left alone: too large, too few of their shape to be worth it, or not CanRunTogether. `kernels` names the instruction
-// set. Errors: those of Run's constructor, for the first run that has one; what was told of other runs by then stands.
-std::vector<std::size_t> RunTogether(std::span<const RunConfig> configs, std::span<const std::size_t> which, const KernelTable& kernels, ManyRunsObserver& observer);
+// Takes the runs of configs[i] for the i in `which`, and answers with those that it left alone: not CanRunTogether, too large, too few of their shape to be worth it, or with data or options that Run
+// refuses as a config (InputError, kConfig). `kernels` names the instruction set. keep_going is asked every few hundredths of a second; once it says false, the call returns without the ends of the
+// runs that are not complete. Errors of a run's data files are thrown; what was told of other runs by then stands.
+std::vector<std::size_t> RunTogether(std::span<const RunConfig> configs, std::span<const std::size_t> which, const KernelTable& kernels, const std::function<bool()>& keep_going,
+                                     ManyRunsObserver& observer);
 
 }  // namespace scaletrace
 

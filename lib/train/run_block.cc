@@ -2,10 +2,14 @@
 
 #include <chrono>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <type_traits>
+#include <unordered_map>
+#include <utility>
 
 #include "base/error.h"
+#include "train/many_runs.h"
 
 namespace scaletrace {
 namespace {
@@ -62,9 +66,9 @@ bool TakeAllSteps(Run& run, const std::function<bool()>& keep_going, const std::
   return true;
 }
 
-RunOutcome OutcomeOf(const Run& run, const RunConfig& config, const ScaleTally& tally) {
+RunOutcome OutcomeOf(const Summary& summary, const RunConfig& config, const ScaleTally& tally) {
   RunOutcome outcome;
-  outcome.summary = run.summary();
+  outcome.summary = summary;
   outcome.scale_median = tally.LowerMedian();
   if (const double ceiling = ScaleCeiling(config.scaler); ceiling > 0) {
     // A policy that holds its scale as a float stops at the ceiling rounded to one.
@@ -74,24 +78,62 @@ RunOutcome OutcomeOf(const Run& run, const RunConfig& config, const ScaleTally& 
   return outcome;
 }
 
-std::vector<RunOutcome> RunBlock(std::span<const RunConfig> configs, const KernelTable& kernels, const std::function<bool()>& keep_going) {
-  std::vector<RunOutcome> outcomes;
-  outcomes.reserve(configs.size());
-  for (const RunConfig& given : configs) {
-    if (!keep_going()) break;
-    RunConfig config = given;
-    config.trace.columns = {"step"};  // so that nothing is computed for a trace
-    std::optional<Run> run;
-    try {
-      run.emplace(config, kernels);
-    } catch (const InputError& e) {
-      if (e.kind() != InputError::Kind::kConfig) throw;
-      outcomes.emplace_back().error = e.what();
-      continue;
+namespace {
+
+// The outcomes of the runs that share lanes.
+class OutcomeCollector : public ManyRunsObserver {
+ public:
+  OutcomeCollector(std::span<const RunConfig> configs, std::vector<std::optional<RunOutcome>>& outcomes) : configs_(configs), outcomes_(outcomes) {}
+  void OnSteps(std::size_t run, const StepRecord& record, std::int64_t count) override { tallies_[run].Add(record.loss_scale, count); }
+  void OnEnd(std::size_t run, const Summary& summary, std::span<const float>, std::span<const float>) override {
+    outcomes_[run] = OutcomeOf(summary, configs_[run], tallies_[run]);
+    tallies_.erase(run);
+  }
+
+ private:
+  std::span<const RunConfig> configs_;
+  std::vector<std::optional<RunOutcome>>& outcomes_;
+  std::unordered_map<std::size_t, ScaleTally> tallies_;  // of the runs that are under way
+};
+
+// The outcome of one run by itself; nullopt where it was told to stop before its end.
+std::optional<RunOutcome> RunAlone(RunConfig config, const KernelTable& kernels, const std::function<bool()>& keep_going) {
+  config.trace.columns = {"step"};  // so that nothing is computed for a trace
+  std::optional<Run> run;
+  try {
+    run.emplace(config, kernels);
+  } catch (const InputError& e) {
+    if (e.kind() != InputError::Kind::kConfig) throw;
+    RunOutcome outcome;
+    outcome.error = e.what();
+    return outcome;
+  }
+  ScaleTally tally;
+  if (!TakeAllSteps(*run, keep_going, [](std::span<const StepRecord>) {}, tally)) return std::nullopt;
+  return OutcomeOf(run->summary(), config, tally);
+}
+
+}  // namespace
+
+std::vector<RunOutcome> RunBlock(std::span<const RunConfig> configs, const KernelTable& kernels, const std::function<bool()>& keep_going, std::size_t* together) {
+  bool going = true;
+  const std::function<bool()> goes_on = [&] { return going = going && keep_going(); };
+  std::vector<std::optional<RunOutcome>> found(configs.size());
+  if (goes_on()) {
+    std::vector<std::size_t> all(configs.size());
+    std::iota(all.begin(), all.end(), std::size_t{0});
+    OutcomeCollector collector(configs, found);
+    const std::vector<std::size_t> left = RunTogether(configs, all, kernels, goes_on, collector);
+    if (together != nullptr) *together = configs.size() - left.size();
+    for (const std::size_t run : left) {
+      if (!goes_on()) break;
+      found[run] = RunAlone(configs[run], kernels, goes_on);
     }
-    ScaleTally tally;
-    if (!TakeAllSteps(*run, keep_going, [](std::span<const StepRecord>) {}, tally)) break;
-    outcomes.push_back(OutcomeOf(*run, config, tally));
+  }
+  std::vector<RunOutcome> outcomes;
+  for (std::optional<RunOutcome>& outcome : found) {
+    if (!outcome) break;
+    outcomes.push_back(std::move(*outcome));
   }
   return outcomes;
 }

@@ -32,12 +32,13 @@ double ScaleCeiling(const Policy& policy);
 bool TakeAllSteps(Run& run, const std::function<bool()>& keep_going, const std::function<void(std::span<const StepRecord>)>& each, ScaleTally& tally);
 
 // The outcome of a run that has taken all its steps.
-RunOutcome OutcomeOf(const Run& run, const RunConfig& config, const ScaleTally& tally);
+RunOutcome OutcomeOf(const Summary& summary, const RunConfig& config, const ScaleTally& tally);
 
 // The outcomes of the configs, in their order. Rows and columns of traces are not looked at. keep_going is asked from the calling thread every few hundredths
 // of a second; once it says false, the call returns the outcomes of the first runs only, as many as are complete. Errors: a config that cannot run is an
-// outcome with `error`; wrong data (InputError, kData) and a failing machine (IoError) are thrown.
-std::vector<RunOutcome> RunBlock(std::span<const RunConfig> configs, const KernelTable& kernels, const std::function<bool()>& keep_going);
+// outcome with `error`; wrong data (InputError, kData) and a failing machine (IoError) are thrown. Runs that allow it share the lanes of many_runs.h; `together` is told how many did.
+std::vector<RunOutcome> RunBlock(std::span<const RunConfig> configs, const KernelTable& kernels, const std::function<bool()>& keep_going,
+                                 std::size_t* together = nullptr);
 
 }  // namespace scaletrace
 

@@ -13,6 +13,8 @@
 namespace scaletrace {
 namespace {
 
+const std::function<bool()> kAlways = [] { return true; };
+
 struct Seen {
   std::vector<StepRecord> records;  // stretches written out
   std::size_t asked = 0;            // steps that were told of one by one
@@ -50,7 +52,7 @@ void Compare(const std::vector<RunConfig>& configs, std::size_t left) {
   std::iota(all.begin(), all.end(), std::size_t{0});
   for (const KernelTable& kernels : CompiledKernels()) {
     Collector collector;
-    const std::vector<std::size_t> alone = RunTogether(configs, all, kernels, collector);
+    const std::vector<std::size_t> alone = RunTogether(configs, all, kernels, kAlways, collector);
     REQUIRE(alone.size() == left);
     REQUIRE(collector.runs.size() + left == configs.size());
     for (const auto& [i, seen] : collector.runs) {
@@ -208,7 +210,7 @@ TEST_CASE("quiet steps are told of in stretches, and what can't share lanes is l
   std::vector<std::size_t> all(configs.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
   Collector collector;
-  const std::vector<std::size_t> left = RunTogether(configs, all, CompiledKernels().front(), collector);
+  const std::vector<std::size_t> left = RunTogether(configs, all, CompiledKernels().front(), kAlways, collector);
   CHECK(left == std::vector<std::size_t>{32, 33, 34, 35});
   CHECK(collector.runs.size() == 32);
   for (const auto& [i, seen] : collector.runs) CHECK(seen.asked <= 12);
@@ -217,14 +219,43 @@ TEST_CASE("quiet steps are told of in stretches, and what can't share lanes is l
   CHECK(CanRunTogether(configs[35]));
 }
 
-TEST_CASE("an error of one run's data is that of the single run") {
-  RunConfig config = Config("no file", GivenData(), JaxStep(), 10, 0);
-  const std::vector<RunConfig> configs(20, config);
+TEST_CASE("a file that is missing is an error, and a config that can't run is left alone") {
+  RunConfig config = Config("bad", Sized<GaussianData>(2, 2, 1), JaxStep(), 10, 0);
+  std::vector<RunConfig> configs(20, config);
+  std::vector<std::size_t> all(configs.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  configs[3].data = GivenData();                         // no file is named
+  configs[4].data = Sized<SpikesData>(2, 2, 1);          // no spike
+  std::get<JaxStep>(configs[5].scaler).good_steps = 1 << 20;  // beyond the interval
+  Collector collector;
+  CHECK(RunTogether(configs, all, CompiledKernels().front(), kAlways, collector) == std::vector<std::size_t>{3, 4, 5});
+  CHECK(collector.runs.size() == 17);
+  GivenData given;
+  given.file = "/no/such/file.json";
+  configs[6].data = given;
+  CHECK_THROWS(RunTogether(configs, all, CompiledKernels().front(), kAlways, collector));
+}
+
+TEST_CASE("many runs that are told to stop end no run that is not complete, also where one repeats the same step for ever") {
+  std::vector<RunConfig> configs;
+  for (std::size_t i = 0; i < 64; ++i) {
+    JaxStep policy;
+    if (i % 2 == 1) policy.init_scale = std::numeric_limits<float>::infinity();
+    configs.push_back(Config("long", Sized<GaussianData>(2, 2, 1), policy, i == 0 ? 1 : 9'000'000'000'000'000, i));
+  }
   std::vector<std::size_t> all(configs.size());
   std::iota(all.begin(), all.end(), std::size_t{0});
   Collector collector;
-  CHECK_THROWS_AS(RunTogether(configs, all, CompiledKernels().front(), collector), InputError);
-  CHECK_THROWS_AS(Run(config, CompiledKernels().front()), InputError);
+  class Ends : public ManyRunsObserver {
+   public:
+    void OnSteps(std::size_t, const StepRecord&, std::int64_t) override {}
+    void OnEnd(std::size_t run, const Summary&, std::span<const float>, std::span<const float>) override { ended.push_back(run); }
+    std::vector<std::size_t> ended;
+  } ends;
+  int asked = 0;
+  RunTogether(configs, all, CompiledKernels().front(), [&] { return asked++ < 5; }, ends);
+  CHECK(ends.ended == std::vector<std::size_t>{0});
+  CHECK(asked == 6);
 }
 
 }  // namespace

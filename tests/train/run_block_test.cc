@@ -53,6 +53,32 @@ TEST_CASE("A block of runs has the outcomes of the runs alone, on every instruct
   }
 }
 
+TEST_CASE("A block of many small runs goes through shared lanes and has the outcomes of the runs alone") {
+  std::vector<RunConfig> configs;
+  for (int i = 0; i < 100; ++i) {
+    configs.push_back(ParseConfig("{steps: " + std::to_string(100 + i) + ", seed: " + std::to_string(i % 7) + ", data: {samples: 2, features: 2}, precision: {compute: float16}," +
+                                      "scaler: {policy: dynamic, init_scale: 2^" + std::to_string(i % 16) + ", growth_interval: " + std::to_string(1 + i % 5) + ", max_scale: 2^16}}",
+                                  "test", "."));
+  }
+  configs[50].batch = PermutedBatches();
+  for (const KernelTable& kernels : CompiledKernels()) {
+    std::size_t together = 0;
+    const std::vector<RunOutcome> outcomes = RunBlock(configs, kernels, kAlways, &together);
+    CHECK(together == configs.size() - 1);
+    REQUIRE(outcomes.size() == configs.size());
+    for (std::size_t i = 0; i < configs.size(); ++i) {
+      INFO(kernels.target << ", run " << i);
+      std::size_t alone = 1;
+      const std::vector<RunOutcome> one = RunBlock(std::span(configs).subspan(i, 1), kernels, kAlways, &alone);
+      REQUIRE(one.size() == 1);
+      CHECK(alone == 0);
+      CHECK(FieldsToJson(outcomes[i].summary) == FieldsToJson(one[0].summary));
+      CHECK(outcomes[i].scale_median == one[0].scale_median);
+      CHECK(outcomes[i].steps_at_ceiling == one[0].steps_at_ceiling);
+    }
+  }
+}
+
 TEST_CASE("A config that cannot run is an outcome with a reason, and the others run") {
   std::vector<RunConfig> configs = Configs();
   configs[1].scaler = Dynamic{.init_scale = 8, .min_scale = 16};
