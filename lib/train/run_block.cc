@@ -5,7 +5,6 @@
 #include <numeric>
 #include <optional>
 #include <type_traits>
-#include <unordered_map>
 #include <utility>
 
 #include "base/error.h"
@@ -83,17 +82,17 @@ namespace {
 // The outcomes of the runs that share lanes.
 class OutcomeCollector : public ManyRunsObserver {
  public:
-  OutcomeCollector(std::span<const RunConfig> configs, std::vector<std::optional<RunOutcome>>& outcomes) : configs_(configs), outcomes_(outcomes) {}
+  OutcomeCollector(std::span<const RunConfig> configs, std::vector<std::optional<RunOutcome>>& outcomes) : configs_(configs), outcomes_(outcomes), tallies_(configs.size()) {}
   void OnSteps(std::size_t run, const StepRecord& record, std::int64_t count) override { tallies_[run].Add(record.loss_scale, count); }
   void OnEnd(std::size_t run, const Summary& summary, std::span<const float>, std::span<const float>) override {
     outcomes_[run] = OutcomeOf(summary, configs_[run], tallies_[run]);
-    tallies_.erase(run);
+    tallies_[run] = {};
   }
 
  private:
   std::span<const RunConfig> configs_;
   std::vector<std::optional<RunOutcome>>& outcomes_;
-  std::unordered_map<std::size_t, ScaleTally> tallies_;  // of the runs that are under way
+  std::vector<ScaleTally> tallies_;  // empty but for the runs that are under way
 };
 
 // The outcome of one run by itself; nullopt where it was told to stop before its end.
