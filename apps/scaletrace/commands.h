@@ -22,6 +22,7 @@ Action AddSchema(CLI::App& command);
 Action AddFormats(CLI::App& command);
 Action AddPolicy(CLI::App& command);
 Action AddPolicies(CLI::App& command);
+Action AddCheck(CLI::App& command);
 Action AddDiff(CLI::App& command);
 
 // The option that forces an instruction set, for tests and benchmarks; empty means the best.

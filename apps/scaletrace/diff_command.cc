@@ -49,14 +49,6 @@ std::string Hint(const Comparison& c) {
   return "";
 }
 
-// An argument as a shell takes it.
-std::string Shell(const std::string& text) {
-  if (!text.empty() && text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=,:+@%") == std::string::npos) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
-  return quoted + "'";
-}
-
 int Execute(const DiffOptions& options) {
   CompareOptions compare;
   compare.tolerances = Tolerances::Exact();
@@ -81,9 +73,9 @@ int Execute(const DiffOptions& options) {
     Print(ComparisonReport(c, {"A", "B"}));
     Print(Hint(c));
     if (c.first_row && !options.has_at && options.a != "-" && options.b != "-") {
-      std::string command = "scaletrace diff " + Shell(options.a) + " " + Shell(options.b);
-      for (const std::string& text : options.map) command += " --map " + Shell(text);
-      if (!options.tolerance.empty()) command += " --tolerance " + Shell(options.tolerance);
+      std::string command = "scaletrace diff " + ShellWord(options.a) + " " + ShellWord(options.b);
+      for (const std::string& text : options.map) command += " --map " + ShellWord(text);
+      if (!options.tolerance.empty()) command += " --tolerance " + ShellWord(options.tolerance);
       if (options.ulps >= 0) command += " --ulps " + RateText(options.ulps);
       Print("look closer: " + command + " --at " + std::to_string(c.first_row->step) + " --rows 20\n");
     }
@@ -92,6 +84,13 @@ int Execute(const DiffOptions& options) {
 }
 
 }  // namespace
+
+std::string ShellWord(const std::string& text) {
+  if (!text.empty() && text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=,:+@%") == std::string::npos) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
+}
 
 RowReader OpenTrace(const std::string& path, const std::vector<ColumnName>& names) {
   namespace fs = std::filesystem;

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import unittest
+import xml.etree.ElementTree
 
 from support import PROGRAM, SOURCE, Case, run
 
@@ -66,6 +67,111 @@ class Diff(Case):
         self.assertRegex(self.fails(3, "diff", a, b), r"b\.csv:3: found 3 cells; allowed: 4, as in the header$")
         c = self.write("c.csv", A.replace("1.125", "abc"))
         self.assertRegex(self.fails(3, "diff", c, c), r"c\.csv:4: loss: found 'abc'; allowed: a number, inf or NaN$")
+
+
+POLICY = "scaler: {policy: pytorch, init_scale: 2^16, growth_interval: %d}\n"
+MODEL = """\
+steps: 40
+data: {kind: gaussian, samples: 8, features: 3, outputs: 2}
+scaler: {policy: jax-step, init_scale: 2^120, growth_interval: 5}
+"""
+
+
+class Check(Case):
+    def case(self, name, config, **files):
+        folder = self.folder / name
+        folder.mkdir(parents=True)
+        (folder / "config.yaml").write_text(config)
+        for file, text in files.items():
+            (folder / file.replace("_", ".")).write_text(text)
+        return folder
+
+    def test_update_writes_what_is_expected_and_check_holds_it(self):
+        model = self.case("all/model", MODEL)
+        policy = self.case("all/deep/policy", POLICY % 3, events_txt="5F 2O 12F\n")
+        done = run("check", self.folder)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("has no expected.csv; --update writes it", done.stdout)
+        self.assertIn("2 cases: 0 passed, 2 updated", self.ok("check", self.folder, "--update").stdout)
+        self.assertIn("2 cases: 2 passed", self.ok("check", self.folder).stdout)
+        self.assertEqual((policy / "expected.csv").read_text().split("\n")[:4],
+                         ["step,loss_scale,good_steps,grads_finite,event", "0,65536,0,1,", "1,65536,1,1,", "2,65536,2,1,growth"])
+        # What a run writes is what a case expects.
+        self.ok("run", model / "config.yaml", "--quiet", "--out", self.folder / "run")
+        self.assertEqual((model / "expected.csv").read_bytes(), (self.folder / "run" / "trace.csv").read_bytes())
+        # A case that passes is not written again, whatever its spelling.
+        (policy / "expected.csv").write_text((policy / "expected.csv").read_text().replace("65536", "65536.0"))
+        before = (policy / "expected.csv").read_bytes()
+        self.ok("check", policy, "--update")
+        self.assertEqual((policy / "expected.csv").read_bytes(), before)
+
+    def test_a_failure_says_which_event_came_late_and_update_takes_it_over(self):
+        policy = self.case("policy", POLICY % 3, events_txt="40F\n")
+        self.ok("check", policy, "--update")
+        (policy / "config.yaml").write_text(POLICY % 5)
+        done = run("check", policy, "--junit", self.folder / "j.xml", "--keep", self.folder / "kept")
+        self.assertEqual((done.returncode, done.stderr), (1, ""))
+        for text in ["first difference: step 2, column event: growth in expected, (empty) in got", "event growth of step 2 comes 2 steps late in got, at step 4",
+                     "look closer: scaletrace check %s --rows 20" % policy, "1 case: 0 passed, 1 failed"]:
+            self.assertIn(text, done.stdout)
+        suite = xml.etree.ElementTree.parse(self.folder / "j.xml").getroot().find("testsuite")
+        self.assertEqual((suite.get("tests"), suite.get("failures"), suite.get("errors")), ("1", "1", "0"))
+        self.assertIn("growth of step 2 comes 2 steps late", suite.find("testcase/failure").text)
+        kept = list((self.folder / "kept").rglob("policy.csv"))
+        self.assertEqual(len(kept), 1)
+        self.assertEqual(run("diff", policy, kept[0]).returncode, 1)
+        updated = self.ok("check", policy, "--update").stdout
+        self.assertIn("updated " + str(policy), updated)
+        self.assertIn("growth of step 2 comes 2 steps late", updated)
+        self.ok("diff", policy, kept[0])
+        self.ok("check", policy)
+
+    def test_tolerances_and_columns_of_a_case(self):
+        model = self.case("model", MODEL)
+        self.ok("check", model, "--update")
+        lines = (model / "expected.csv").read_text().splitlines()
+        names = lines[0].split(",")
+        rows = [dict(zip(names, line.split(","))) for line in lines[1:]]
+        text = "seconds,step,loss\n" + "".join("1,%s,%.4g\n" % (r["step"], float(r["loss"])) for r in rows)
+        (model / "expected.csv").write_text(text)
+        self.assertIn("expected.csv:1: found 'seconds', which is no column of a trace", run("check", model).stdout)
+        (model / "tolerance.yaml").write_text("seconds: ignore\n")
+        self.assertIn("column loss", run("check", model).stdout)
+        (model / "tolerance.yaml").write_text("seconds: ignore\nloss: {relative: 1e-3}\n")
+        self.ok("check", model)
+        (model / "tolerance.yaml").write_text("seconds: ignore\nloss: {relative: 1e-3}\nlos: exact\n")
+        self.assertIn("found 'los', a column that neither", run("check", model).stdout)
+
+    def test_what_is_no_case_is_said_in_one_line_and_a_broken_one_does_not_stop_the_others(self):
+        self.assertIn("there is no such folder", self.fails(2, "check", self.folder / "none"))
+        self.assertIn("found no case in it", self.fails(2, "check", self.folder))
+        self.case("good", POLICY % 3, events_txt="4F")
+        self.ok("check", self.folder, "--update")
+        self.case("bad", "scaller: 1\n", expected_csv="step,loss\n0,1\n")
+        self.case("torn", MODEL, expected_csv="step,loss\n0\n")
+        self.case("letters", POLICY % 3, events_txt="4X", expected_csv="step,loss_scale\n0,1\n")
+        self.case("columns", POLICY % 3, events_txt="4F", expected_csv="step,loss\n0,1\n")
+        orphan = self.folder / "orphan"
+        orphan.mkdir()
+        (orphan / "expected.csv").write_text("step\n0\n")
+        done = run("check", self.folder, "--junit", self.folder / "j.xml")
+        self.assertEqual((done.returncode, done.stderr), (1, ""))
+        for text in ["bad/config.yaml:1: scaller: unknown key", "torn/expected.csv:2: found 1 cell; allowed: 2", "letters/events.txt", "since it trains no model",
+                     "orphan: has no config.yaml", "6 cases: 1 passed, 5 could not be checked"]:
+            self.assertIn(text, done.stdout)
+        self.assertEqual(xml.etree.ElementTree.parse(self.folder / "j.xml").getroot().get("errors"), "5")
+
+    def test_a_thousand_cases_are_found_and_checked_and_a_failure_among_them_is_named(self):
+        for i in range(1000):
+            self.case("cases/%02d/%04d" % (i // 50, i), POLICY % (i % 7 + 1), events_txt="30F 1O 30F\n")
+        self.ok("check", self.folder, "--update", "--quiet")
+        self.assertIn("1000 cases: 1000 passed", self.ok("check", self.folder).stdout)
+        victim = self.folder / "cases/13/0666/expected.csv"
+        victim.write_text(victim.read_text().replace("\n40,", "\n41,"))
+        done = run("check", self.folder, "--jobs", 3)
+        self.assertIn("FAILED  %s\n" % victim.parent, done.stdout)
+        self.assertIn("1000 cases: 999 passed, 1 failed", done.stdout)
+        self.assertEqual(len(self.ok("check", self.folder, "--list").stdout.splitlines()), 1000)
 
 
 if __name__ == "__main__":
