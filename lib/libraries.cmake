@@ -8,7 +8,7 @@ scaletrace_library(numerics SOURCES format.cc format_text.cc DEPS scaletrace_bas
 scaletrace_library(data SOURCES dataset.cc generators.cc given_data.cc csv_data.cc batches.cc DEPS scaletrace_base)
 scaletrace_library(scaling SOURCES scaler.cc events.cc tensor_policies.cc DEPS scaletrace_base)
 scaletrace_library(trace SOURCES columns.cc csv_writer.cc DEPS scaletrace_base)
-scaletrace_library(compare SOURCES cell.cc row_reader.cc compare.cc report.cc DEPS scaletrace_trace)
+scaletrace_library(compare SOURCES cell.cc row_reader.cc compare.cc report.cc chart.cc DEPS scaletrace_trace)
 scaletrace_library(kernels SOURCES kernels.cc many_runs.cc reference.cc statistics.cc DEPS scaletrace_numerics scaletrace_highway)
 scaletrace_library(model SOURCES model.cc DEPS scaletrace_kernels)
 scaletrace_library(train SOURCES many_runs.cc run.cc run_block.cc run_folder.cc single_step.cc summary.cc DEPS scaletrace_model scaletrace_data scaletrace_scaling scaletrace_trace)

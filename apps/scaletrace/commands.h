@@ -23,6 +23,7 @@ Action AddFormats(CLI::App& command);
 Action AddPolicy(CLI::App& command);
 Action AddPolicies(CLI::App& command);
 Action AddCheck(CLI::App& command);
+Action AddShow(CLI::App& command);
 Action AddDiff(CLI::App& command);
 
 // The option that forces an instruction set, for tests and benchmarks; empty means the best.

@@ -27,6 +27,7 @@ constexpr Command kCommands[] = {
     {"policy", "Drive a loss-scaling policy with a string of events", &AddPolicy},
     {"policies", "List the loss-scaling policies, or explain one", &AddPolicies},
     {"check", "Check cases: configs whose trajectories must be what they were", &AddCheck},
+    {"show", "Draw a trace in the terminal: scale, loss, events, what happened", &AddShow},
     {"diff", "Compare two traces: the first difference, and what is around it", &AddDiff},
     {"formats", "List the number formats", &AddFormats},
     {"configs", "List the shipped configs and what each shows", &AddConfigs},

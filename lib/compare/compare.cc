@@ -274,7 +274,7 @@ class Comparer {
     // A row of an earlier step that both have says nothing about order.
     last_ = any_ ? std::max(last_, a.step) : a.step;
     any_ = true;
-    Stretch(differs, a.step);
+    NoteStretch(differs, a.step);
     Keep(&a, &b);
     NoteEvents(&a, &b);
     Advance(true, true);
@@ -308,7 +308,7 @@ class Comparer {
     }
     last_ = row.step;
     any_ = true;
-    Stretch(true, row.step);
+    NoteStretch(true, row.step);
     Keep(of_a ? &row : nullptr, of_a ? nullptr : &row);
     NoteEvents(of_a ? &row : nullptr, of_a ? nullptr : &row);
     Advance(of_a, !of_a);
@@ -339,7 +339,7 @@ class Comparer {
       first_row_ = d;
     }
     counting_ = false;
-    Stretch(true, row.step);
+    NoteStretch(true, row.step);
     Keep(of_a ? &row : nullptr, of_a ? nullptr : &row);
     Advance(of_a, !of_a);
   }
@@ -358,7 +358,7 @@ class Comparer {
     }
   }
 
-  void Stretch(bool differs, std::int64_t step) {
+  void NoteStretch(bool differs, std::int64_t step) {
     if (differs) {
       if (!in_stretch_) ++result_.stretches;
       result_.last_differing_step = step;

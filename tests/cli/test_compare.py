@@ -174,5 +174,60 @@ class Check(Case):
         self.assertEqual(len(self.ok("check", self.folder, "--list").stdout.splitlines()), 1000)
 
 
+class Recorded(Case):
+    def test_the_scalers_of_pytorch_flax_and_deepspeed_are_ours_to_the_bit_as_they_were_recorded(self):
+        self.assertIn("3 cases: 3 passed", self.ok("check", SOURCE / "tests" / "cases").stdout)
+        for case in (SOURCE / "tests" / "cases").iterdir():
+            self.assertGreater((case / "events.txt").read_text().count("O"), 10, case)
+            self.assertIn("recorded by docs/guides/", (case / "config.yaml").read_text())
+            self.ok("check", case)
+        # A scaler that grows one step late is found out.
+        copy = self.folder / "torch"
+        shutil.copytree(SOURCE / "tests" / "cases" / "torch-gradscaler", copy)
+        config = (copy / "config.yaml").read_text()
+        (copy / "config.yaml").write_text(config.replace("policy: pytorch", "policy: flax"))
+        self.assertIn("late", run("check", copy).stdout)
+
+
+class Show(Case):
+    def show(self, *args, columns=80, locale="C.UTF-8", **kwargs):
+        env = {k: v for k, v in os.environ.items() if k not in ("LC_ALL", "LC_CTYPE", "LANG", "LINES", "NO_COLOR")}
+        return self.ok("show", *args, env={**env, "COLUMNS": str(columns), "LC_ALL": locale}, encoding="utf-8", text=None, **kwargs).stdout
+
+    def test_a_picture_fits_the_window_in_utf8_and_in_ascii_and_ends_with_the_verdict(self):
+        for name in ("quickstart", "stuck-at-inf", "floor-collapse"):
+            self.ok("run", SOURCE / "configs" / (name + ".yaml"), "--quiet", "--out", self.folder / name)
+        for columns in (40, 80, 120, 200):
+            for locale in ("C.UTF-8", "C"):
+                for name in ("quickstart", "stuck-at-inf", "floor-collapse"):
+                    text = self.show(self.folder / name, columns=columns, locale=locale)
+                    self.assertLess(max(map(len, text.splitlines()[1:])), columns, (name, text))
+                    self.assertEqual(text.isascii(), locale == "C")
+                    self.assertNotIn("\x1b", text)
+        text = self.show(self.folder / "stuck-at-inf", columns=100)
+        self.assertLessEqual(len(text.splitlines()), 25)
+        for part in ["loss scale", "2^100", "\u221e", "28 growth", "step 280", "every step since"]:
+            self.assertIn(part, text)
+        self.assertIn("I inf", self.show(self.folder / "stuck-at-inf", "--ascii"))
+
+    def test_a_spike_of_one_step_among_a_hundred_thousand_is_drawn(self):
+        rows = "".join("%d,%s,65536\n" % (i, "1000" if i == 77777 else "1") for i in range(100000))
+        text = self.show(self.write("t.csv", "step,loss,loss_scale\n" + rows), locale="C")
+        top = text.splitlines()[text.splitlines().index("loss") + 1]
+        self.assertRegex(top, r"^ +1e\+03 \| {50,56}[:'.]$")
+
+    def test_foreign_traces_ranges_and_what_can_not_be_drawn(self):
+        trace = self.write("t.csv", "step,scale\n" + "".join("%d,%d\n" % (i, 1024 if i < 5 else 512) for i in range(10)))
+        self.assertIn("has neither a column loss nor loss_scale", self.fails(3, "show", trace))
+        text = self.show(trace, "--map", "scale=loss_scale")
+        self.assertIn("events: 1 backoff", text)
+        self.assertIn("The scale backed off once, from 2^10 to 512", text)
+        self.assertNotIn("loss\n", text)
+        self.assertIn("steps 7 to 9", self.show(trace, "--map", "scale=loss_scale", "--steps", "7:"))
+        self.assertIn("no rows", self.show(trace, "--map", "scale=loss_scale", "--steps", "70:"))
+        self.assertIn("allowed: FROM:TO", self.fails(2, "show", trace, "--steps", "7"))
+        self.assertIn("NaN", self.show(self.write("n.csv", "step,loss\n0,1\n1,NaN\n2,\n")))
+
+
 if __name__ == "__main__":
     unittest.main()
