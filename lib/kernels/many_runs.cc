@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/kernels.h"
@@ -210,11 +211,12 @@ HWY_INLINE VF Factor(const ManyArgs& args, std::size_t n, std::size_t v) {
 // ---------------------------------------------------------------------------------------------------- one output, few features: all but the rows in registers
 
 // Two to 32 rows (kB of them, 0: as many as the shape says), kD >= 2 features, one output.
-template <int kB, int kD, int NV, bool kStrict, bool kPlain, class Round>
+template <int kB, int kD, int NV, bool kPlain, class Round>
 HWY_NOINLINE ManySteps FewFeatures(const Round& round, const ManyArgs& args, std::size_t steps, std::int32_t time) {
   const Floats d;
   constexpr std::size_t W = NV * kLanes;
   const std::size_t B = kB > 0 ? kB : args.shape.rows;
+  const bool strict = args.round_predictions;
   const VF inverse_n = hn::Set(d, 1.0f / static_cast<float>(B));
   const Unscaler<NV, kPlain> unscale(args);
   Watch<NV> watch(args, time);
@@ -236,35 +238,49 @@ HWY_NOINLINE ManySteps FewFeatures(const Round& round, const ManyArgs& args, std
         g[i][v] = hn::Zero(d);
       }
     }
-    const auto row = [&](std::size_t i, bool first) HWY_ATTR {
+    // Some rows side by side, since each is one long chain of dependent operations.
+    const auto take = [&](std::size_t i, auto tile) HWY_ATTR {
+      constexpr std::size_t kRows = decltype(tile)::value;
       const float* HWY_RESTRICT x = x_of + i * kD * W;
       for (std::size_t v = 0; v < NV; ++v) {
-        VF h = hn::Zero(d);
-        for (std::size_t k = 0; k < kD; ++k) h = Fma(Load(x + k * W + v * kLanes), rounded[k][v], h);
-        VF prediction = hn::Add(round(h), rounded[kD][v]);
-        if (kStrict) prediction = round(prediction);
-        const VF e = hn::Sub(prediction, Load(y_of + i * W + v * kLanes));
-        const VF signal = round(hn::Mul(factor[v], e));
-        // The sum of nothing and a number of the format is one.
-        g[kD][v] = first ? hn::Add(g[kD][v], signal) : round(hn::Add(g[kD][v], signal));
-        for (std::size_t k = 0; k < kD; ++k) g[k][v] = Fma(signal, Load(x + k * W + v * kLanes), g[k][v]);
-        const VF square = hn::Mul(e, e);
-        if (kB > 0) {
-          loss[v] = first ? square : hn::Add(loss[v], square);
-        } else {
-          float* to = squares + i % 16 * W + v * kLanes;
-          Store(i < 16 ? square : hn::Add(Load(to), square), to);
+        VF h[kRows];
+        for (std::size_t r = 0; r < kRows; ++r) h[r] = hn::Zero(d);
+        for (std::size_t k = 0; k < kD; ++k) {
+          for (std::size_t r = 0; r < kRows; ++r) h[r] = Fma(Load(x + (r * kD + k) * W + v * kLanes), rounded[k][v], h[r]);
+        }
+        for (std::size_t r = 0; r < kRows; ++r) {
+          VF prediction = hn::Add(round(h[r]), rounded[kD][v]);
+          if (strict) prediction = round(prediction);
+          const VF e = hn::Sub(prediction, Load(y_of + (i + r) * W + v * kLanes));
+          h[r] = round(hn::Mul(factor[v], e));
+          const VF square = hn::Mul(e, e);
+          if (kB > 0) {
+            loss[v] = i + r == 0 ? square : hn::Add(loss[v], square);
+          } else {
+            float* to = squares + (i + r) % 16 * W + v * kLanes;
+            Store(i + r < 16 ? square : hn::Add(Load(to), square), to);
+          }
+        }
+        for (std::size_t r = 0; r < kRows; ++r) {
+          // The sum of nothing and a number of the format is one.
+          const VF sum = hn::Add(g[kD][v], h[r]);
+          g[kD][v] = kB > 0 && i + r == 0 ? sum : round(sum);
+        }
+        for (std::size_t k = 0; k < kD; ++k) {
+          for (std::size_t r = 0; r < kRows; ++r) g[k][v] = Fma(h[r], Load(x + (r * kD + k) * W + v * kLanes), g[k][v]);
         }
       }
     };
     if constexpr (kB > 0) {
       static_assert(kB <= 16, "more squares than lanes of the loss");
-      for (std::size_t i = 0; i < kB; ++i) row(i, i == 0);
+      take(0, std::integral_constant<std::size_t, kB>());
     } else {
-      for (std::size_t i = 0; i < B; ++i) row(i, false);
+      std::size_t i = 0;
+      for (; i + 4 <= B; i += 4) take(i, std::integral_constant<std::size_t, 4>());
+      for (; i < B; ++i) take(i, std::integral_constant<std::size_t, 1>());
       for (std::size_t v = 0; v < NV; ++v) {
         loss[v] = Load(squares + v * kLanes);
-        for (std::size_t i = 1; i < std::min<std::size_t>(B, 16); ++i) loss[v] = hn::Add(loss[v], Load(squares + i * W + v * kLanes));
+        for (i = 1; i < std::min<std::size_t>(B, 16); ++i) loss[v] = hn::Add(loss[v], Load(squares + i * W + v * kLanes));
       }
     }
     Flags<NV, kPlain> flags;
@@ -443,20 +459,13 @@ std::size_t Lanes(const ManyShape& shape) {
   return kLanes * (few == 2 || few == 4 ? kSmall : 1);
 }
 
-template <bool kStrict, bool kPlain, class Round>
-HWY_INLINE ManySteps FewFeaturesSteps(int few, const Round& round, const ManyArgs& args, std::size_t steps, std::int32_t time) {
-  if (few == 2 && args.shape.rows == 2) return FewFeatures<2, 2, kSmall, kStrict, kPlain>(round, args, steps, time);
-  if (few == 2) return FewFeatures<0, 2, kSmall, kStrict, kPlain>(round, args, steps, time);
-  if (few == 4) return FewFeatures<0, 4, kSmall, kStrict, kPlain>(round, args, steps, time);
-  return FewFeatures<0, 8, 1, kStrict, kPlain>(round, args, steps, time);
-}
-
 template <bool kPlain, class Round>
 HWY_INLINE ManySteps StepsOf(const Round& round, const ManyArgs& args, std::size_t steps, std::int32_t time) {
-  if (const int few = FewFeaturesOf(args.shape); few > 0) {
-    return args.round_predictions ? FewFeaturesSteps<true, kPlain>(few, round, args, steps, time)
-                                  : FewFeaturesSteps<false, kPlain>(few, round, args, steps, time);
-  }
+  const int few = FewFeaturesOf(args.shape);
+  if (few == 2 && args.shape.rows == 2) return FewFeatures<2, 2, kSmall, kPlain>(round, args, steps, time);
+  if (few == 2) return FewFeatures<0, 2, kSmall, kPlain>(round, args, steps, time);
+  if (few == 4) return FewFeatures<0, 4, kSmall, kPlain>(round, args, steps, time);
+  if (few == 8) return FewFeatures<0, 8, 1, kPlain>(round, args, steps, time);
   return AnyShape<kPlain>(round, args, steps, time);
 }
 
@@ -467,7 +476,11 @@ ManySteps Steps(const ManyArgs& args, std::size_t steps, std::int32_t time) {
     plain &= (bits & 0x7FFFFF) == 0 && bits >= 0x3F800000 && bits <= 0x7E800000;
   }
   return WithRounding(*args.format, [&](const auto& round) {
-    return plain ? StepsOf<true>(round, args, steps, time) : StepsOf<false>(round, args, steps, time);
+    // Where rounding takes longer, quotients instead of products hardly show, and compilers have less to do.
+    if constexpr (std::is_same_v<std::decay_t<decltype(round)>, RoundBfloat16>) {
+      if (plain) return StepsOf<true>(round, args, steps, time);
+    }
+    return StepsOf<false>(round, args, steps, time);
   });
 }
 

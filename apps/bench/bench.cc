@@ -1,0 +1,151 @@
+// Times steps inside one process, as tools/bench asks for: one line on standard input starts one measurement, one line with nanoseconds for a step of a run answers it.
+//
+// usage: scaletrace_bench B D K RUNS STEPS PROFILE [FORMAT [fresh]]   RUNS 1: a run with all records; more: a block of runs, `fresh`: each with data of its own that are made within the time
+//        scaletrace_bench limits                                       what the processor can do: fused multiply-adds and bytes of a large array in a nanosecond
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "kernels/kernels.h"
+#include "train/run.h"
+#include "train/run_block.h"
+
+namespace scaletrace {
+namespace {
+
+double Now() { return std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+RunConfig Config(char** sizes, std::int64_t steps, const std::string& profile, const std::string& format) {
+  RunConfig config;
+  GaussianData data;
+  data.samples = std::atoll(sizes[0]);
+  data.features = std::atoll(sizes[1]);
+  data.outputs = std::atoll(sizes[2]);
+  config.data = data;
+  config.steps = steps;
+  config.precision.profile = profile == "excess" ? Profile::kExcess : Profile::kStrict;
+  config.precision.compute = format;
+  Sgd sgd;
+  sgd.lr = 1e-3f;
+  config.optimizer = sgd;
+  JaxStep policy;
+  policy.growth_interval = 100;
+  config.scaler = policy;
+  return config;
+}
+
+// Runs `measure` once to warm up and then for every line of input.
+template <class Measure>
+void Serve(const Measure& measure) {
+  measure();
+  std::puts("ready");
+  std::fflush(stdout);
+  for (std::string line; std::getline(std::cin, line);) {
+    const double ns = measure();
+    rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    std::printf("%.4f %ld\n", ns, usage.ru_maxrss);
+    std::fflush(stdout);
+  }
+}
+
+using Eight = float __attribute__((vector_size(32)));
+
+#if defined(__x86_64__)
+__attribute__((target("avx2,fma")))
+#endif
+double FusedPerNanosecond() {
+  constexpr int kChains = 10;
+  Eight sums[kChains] = {};
+  Eight factor, term;
+  for (int i = 0; i < 8; ++i) {
+    factor[i] = 0.5f;
+    term[i] = 1.0f;
+  }
+  constexpr int kTurns = 2000000;
+  const double start = Now();
+  for (int turn = 0; turn < kTurns; ++turn) {
+#pragma GCC unroll 10
+    for (int c = 0; c < kChains; ++c) {
+#if defined(__x86_64__)
+      asm("vfmadd213ps %2, %1, %0" : "+x"(sums[c]) : "x"(factor), "x"(term));
+#else
+      sums[c] = sums[c] * factor + term;
+#endif
+    }
+  }
+  const double ns = Now() - start;
+  float all = 0;
+  for (const Eight& sum : sums) all += sum[0];
+  volatile float sink = all;
+  (void)sink;
+  return 8.0 * kChains * kTurns / ns;
+}
+
+double BytesPerNanosecond() {
+  std::vector<double> large(std::size_t{1} << 24, 1.0);  // 128 MB
+  const double start = Now();
+  double sums[8] = {};
+  for (std::size_t i = 0; i < large.size(); i += 8) {
+    for (std::size_t lane = 0; lane < 8; ++lane) sums[lane] += large[i + lane];
+  }
+  const double ns = Now() - start;
+  volatile double sink = sums[0];
+  (void)sink;
+  return static_cast<double>(large.size() * sizeof(double)) / ns;
+}
+
+int Main(int argc, char** argv) {
+  if (argc == 2 && std::strcmp(argv[1], "limits") == 0) {
+    double fused = 0, bytes = 0;
+    for (int i = 0; i < 10; ++i) fused = std::max(fused, FusedPerNanosecond());
+    for (int i = 0; i < 5; ++i) bytes = std::max(bytes, BytesPerNanosecond());
+    std::printf("%.2f %.2f\n", fused, bytes);
+    return 0;
+  }
+  if (argc < 7) {
+    std::fputs("usage: scaletrace_bench B D K RUNS STEPS PROFILE [FORMAT [fresh]] | limits\n", stderr);
+    return 2;
+  }
+  const auto runs = static_cast<std::size_t>(std::atoll(argv[4]));
+  const std::int64_t steps = std::atoll(argv[5]);
+  const std::string format = argc > 7 ? argv[7] : "bfloat16";
+  const bool fresh = argc > 8;
+  const KernelTable& kernels = CompiledKernels().front();
+  if (runs == 1) {
+    // One run that goes on: the data are made and packed before the first measurement.
+    Run run(Config(argv + 1, std::int64_t{1} << 50, argv[6], format), kernels);
+    std::vector<StepRecord> records(static_cast<std::size_t>(steps));
+    Serve([&] {
+      const double start = Now();
+      run.Steps(records);
+      return (Now() - start) / static_cast<double>(steps);
+    });
+    return 0;
+  }
+  std::vector<RunConfig> configs(runs, Config(argv + 1, steps, argv[6], format));
+  for (std::size_t i = 0; i < runs; ++i) configs[i].seed = fresh ? i : i % 16;
+  Serve([&] {
+    std::size_t together = 0;
+    const double start = Now();
+    const std::vector<RunOutcome> outcomes = RunBlock(configs, kernels, [] { return true; }, &together);
+    const double ns = Now() - start;
+    if (outcomes.size() != runs || together != runs) {
+      std::fputs("scaletrace_bench: these runs do not share lanes\n", stderr);
+      std::exit(1);
+    }
+    return ns / static_cast<double>(steps) / static_cast<double>(runs);
+  });
+  return 0;
+}
+
+}  // namespace
+}  // namespace scaletrace
+
+int main(int argc, char** argv) { return scaletrace::Main(argc, argv); }
