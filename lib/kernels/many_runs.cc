@@ -242,33 +242,36 @@ HWY_NOINLINE ManySteps FewFeatures(const Round& round, const ManyArgs& args, std
     const auto take = [&](std::size_t i, auto tile) HWY_ATTR {
       constexpr std::size_t kRows = decltype(tile)::value;
       const float* HWY_RESTRICT x = x_of + i * kD * W;
-      for (std::size_t v = 0; v < NV; ++v) {
-        VF h[kRows];
-        for (std::size_t r = 0; r < kRows; ++r) h[r] = hn::Zero(d);
-        for (std::size_t k = 0; k < kD; ++k) {
-          for (std::size_t r = 0; r < kRows; ++r) h[r] = Fma(Load(x + (r * kD + k) * W + v * kLanes), rounded[k][v], h[r]);
-        }
+      VF h[kRows][NV];
+      const auto each = [&](const auto& body) HWY_ATTR {
         for (std::size_t r = 0; r < kRows; ++r) {
-          VF prediction = hn::Add(round(h[r]), rounded[kD][v]);
-          if (strict) prediction = round(prediction);
-          const VF e = hn::Sub(prediction, Load(y_of + (i + r) * W + v * kLanes));
-          h[r] = round(hn::Mul(factor[v], e));
-          const VF square = hn::Mul(e, e);
-          if (kB > 0) {
-            loss[v] = i + r == 0 ? square : hn::Add(loss[v], square);
-          } else {
-            float* to = squares + (i + r) % 16 * W + v * kLanes;
-            Store(i + r < 16 ? square : hn::Add(Load(to), square), to);
-          }
+          for (std::size_t v = 0; v < NV; ++v) body(r, v);
         }
-        for (std::size_t r = 0; r < kRows; ++r) {
-          // The sum of nothing and a number of the format is one.
-          const VF sum = hn::Add(g[kD][v], h[r]);
-          g[kD][v] = kB > 0 && i + r == 0 ? sum : round(sum);
+      };
+      each([&](std::size_t r, std::size_t v) HWY_ATTR { h[r][v] = hn::Zero(d); });
+      for (std::size_t k = 0; k < kD; ++k) {
+        each([&](std::size_t r, std::size_t v) HWY_ATTR { h[r][v] = Fma(Load(x + (r * kD + k) * W + v * kLanes), rounded[k][v], h[r][v]); });
+      }
+      each([&](std::size_t r, std::size_t v) HWY_ATTR { h[r][v] = hn::Add(round(h[r][v]), rounded[kD][v]); });
+      if (strict) each([&](std::size_t r, std::size_t v) HWY_ATTR { h[r][v] = round(h[r][v]); });
+      each([&](std::size_t r, std::size_t v) HWY_ATTR {
+        const VF e = hn::Sub(h[r][v], Load(y_of + (i + r) * W + v * kLanes));
+        h[r][v] = round(hn::Mul(factor[v], e));
+        const VF square = hn::Mul(e, e);
+        if (kB > 0) {
+          loss[v] = i + r == 0 ? square : hn::Add(loss[v], square);
+        } else {
+          float* to = squares + (i + r) % 16 * W + v * kLanes;
+          Store(i + r < 16 ? square : hn::Add(Load(to), square), to);
         }
-        for (std::size_t k = 0; k < kD; ++k) {
-          for (std::size_t r = 0; r < kRows; ++r) g[k][v] = Fma(h[r], Load(x + (r * kD + k) * W + v * kLanes), g[k][v]);
-        }
+      });
+      each([&](std::size_t r, std::size_t v) HWY_ATTR {
+        // The sum of nothing and a number of the format is one.
+        const VF sum = hn::Add(g[kD][v], h[r][v]);
+        g[kD][v] = kB > 0 && i + r == 0 ? sum : round(sum);
+      });
+      for (std::size_t k = 0; k < kD; ++k) {
+        each([&](std::size_t r, std::size_t v) HWY_ATTR { g[k][v] = Fma(h[r][v], Load(x + (r * kD + k) * W + v * kLanes), g[k][v]); });
       }
     };
     if constexpr (kB > 0) {

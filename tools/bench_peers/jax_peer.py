@@ -1,6 +1,7 @@
 """The step in JAX, in the form that is fastest there: jit, scan over the steps, vmap over the runs, donated state.
 
-usage: jax_peer.py B D K RUNS STEPS UNROLL    one line on standard input starts a measurement, the answer is nanoseconds for a step of a run
+usage: jax_peer.py B D K RUNS STEPS KEEP      KEEP: trace (loss, scale, counter and flag of every step), or end (the last state and two counts of
+                                               each run, the loop written out eight times); one line on standard input starts a measurement, the answer is nanoseconds for a step of a run
        jax_peer.py --check FOLDER             against golden steps (tests/golden/step/bfloat16-strict): parameters, scale, counter, flag
 
 Without XLA_FLAGS=--xla_allow_excess_precision=false XLA leaves out a rounding (profile excess).
@@ -39,7 +40,7 @@ def gradient_step(w, b, x, y, scale, good, lr, interval):
     return w, b, new_scale, new_good, loss, finite
 
 
-def run(w, b, scale, good, x, y, lr, steps, unroll):
+def run(w, b, scale, good, x, y, lr, steps):
     """`steps` steps as one compiled loop: the last state, and what a trace holds of every step."""
 
     def body(state, _):
@@ -47,30 +48,28 @@ def run(w, b, scale, good, x, y, lr, steps, unroll):
         w, b, new_scale, new_good, loss, finite = gradient_step(w, b, x, y, scale, good, lr, 100)
         return (w, b, new_scale, new_good), (loss, scale, good, finite)
 
-    return jax.lax.scan(body, (w, b, scale, good), None, length=steps, unroll=unroll)
+    return jax.lax.scan(body, (w, b, scale, good), None, length=steps)
 
 
-def run_to_end(w, b, scale, good, x, y, lr, steps, unroll):
-    """The same for many runs: the last state with the number of skipped steps and the last loss. Nothing of the steps in between is kept."""
+def run_to_end(w, b, scale, good, x, y, lr, steps):
+    """The same for those who want no trace: the last state with the number of skipped steps and the last loss. Nothing of the steps in between is kept."""
 
     def body(state, _):
         w, b, scale, good, skipped, loss = state
         w, b, scale, good, loss, finite = gradient_step(w, b, x, y, scale, good, lr, 100)
         return (w, b, scale, good, skipped + ~finite, loss), None
 
-    return jax.lax.scan(body, (w, b, scale, good, jnp.int32(0), jnp.float32(0)), None, length=steps, unroll=unroll)[0]
+    return jax.lax.scan(body, (w, b, scale, good, jnp.int32(0), jnp.float32(0)), None, length=steps, unroll=8)[0]
 
 
-def serve(B, D, K, runs, steps, unroll):
+def serve(B, D, K, runs, steps, keep):
     rng = np.random.default_rng(0)
     shape = () if runs == 1 else (runs,)
     x = jnp.asarray(rng.standard_normal(shape + (B, D), dtype=np.float32))
     teacher = rng.standard_normal(shape + (D, K), dtype=np.float32)
     y = jnp.matmul(x, teacher) + 0.1 * rng.standard_normal(shape + (B, K), dtype=np.float32)
-    if runs == 1:
-        compiled = jax.jit(functools.partial(run, steps=steps, unroll=unroll), donate_argnums=(0, 1, 2, 3))
-    else:
-        compiled = jax.jit(jax.vmap(functools.partial(run_to_end, steps=steps, unroll=unroll)), donate_argnums=(0, 1, 2, 3))
+    loop = functools.partial(run if keep == "trace" else run_to_end, steps=steps)
+    compiled = jax.jit(loop if runs == 1 else jax.vmap(loop), donate_argnums=(0, 1, 2, 3))
     lr = jnp.full(shape, 1e-3, jnp.float32)
 
     def measure():
@@ -110,4 +109,4 @@ if __name__ == "__main__":
     if sys.argv[1] == "--check":
         check(sys.argv[2])
     else:
-        serve(*map(int, sys.argv[1:7]))
+        serve(*map(int, sys.argv[1:6]), sys.argv[6])
