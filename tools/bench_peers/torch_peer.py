@@ -3,11 +3,16 @@
 usage: torch_peer.py B D K STEPS    one line on standard input starts a measurement, the answer is nanoseconds for a step
 """
 
-import resource
 import sys
 import time
 
 import torch
+
+
+def peak_kilobytes():
+    """The most memory that this process has had; getrusage would count what the process that started it had."""
+    with open("/proc/self/status") as status:
+        return int(next(line for line in status if line.startswith("VmHWM:")).split()[1])
 
 
 def main(B, D, K, steps):
@@ -17,7 +22,7 @@ def main(B, D, K, steps):
     w = torch.zeros(D, K, requires_grad=True)
     b = torch.zeros(K, requires_grad=True)
     optimizer = torch.optim.SGD([w, b], lr=1e-3)
-    scaler = torch.amp.GradScaler("cpu", init_scale=65536.0, growth_interval=100)
+    scaler = torch.amp.GradScaler("cpu", init_scale=65536.0, growth_interval=2000)
 
     def measure():
         start = time.perf_counter()
@@ -35,7 +40,7 @@ def main(B, D, K, steps):
     print("ready", flush=True)
     for _ in sys.stdin:
         ns = measure()
-        print(f"{ns:.4f} {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}", flush=True)
+        print(f"{ns:.4f} {peak_kilobytes()}", flush=True)
 
 
 if __name__ == "__main__":
