@@ -82,10 +82,8 @@ Axis MakeAxis(const std::vector<ChartPart>& parts, Extremes ChartPart::*which) {
   Axis axis;
   if (all.empty()) return axis;
   axis.logarithmic = all.high > 0 && all.low >= 0;
-  double low = all.low;
-  // A scale or a loss of 0 is drawn at the bottom.
-  if (axis.logarithmic && !(low > 0)) low = all.smallest_positive / 2;
-  axis.low = axis.Of(low);
+  // A scale or a loss of 0 is drawn at the bottom. (Half of the smallest double is 0: the logarithm is halved.)
+  axis.low = axis.logarithmic && !(all.low > 0) ? axis.Of(all.smallest_positive) - 1 : axis.Of(all.low);
   axis.high = axis.Of(all.high);
   if (!(axis.high - axis.low > 1e-9)) {
     axis.low -= axis.logarithmic ? 1 : std::fabs(axis.low) / 2 + 1e-30;
@@ -247,8 +245,18 @@ std::string DrawOverview(const Overview& overview, const ChartOptions& options) 
     inf = inf || part.loss.inf || part.scale.inf;
     nan = nan || part.loss.nan || part.scale.nan;
   }
+  // As many to a line as fit; a mark is one character wide.
   std::string legend;
-  const auto explain = [&](const std::string& mark, std::string_view word) { legend += "  " + mark + " " + std::string(word); };
+  std::size_t used = options.width;
+  const auto explain = [&](const std::string& mark, std::string_view word) {
+    const std::size_t wide = 4 + word.size();
+    if (used + wide > options.width) {
+      legend += (legend.empty() ? "" : "\n") + std::string(kLabel, ' ');
+      used = kLabel;
+    }
+    legend += "  " + mark + " " + std::string(word);
+    used += wide;
+  };
   for (const std::span<const Mark> marks : {std::span<const Mark>(kUp), std::span<const Mark>(kDown)}) {
     for (const Mark& m : marks) {
       if (events >> static_cast<int>(m.event) & 1u) explain(options.ascii ? m.ascii : m.utf8, Name(m.event));
@@ -256,7 +264,7 @@ std::string DrawOverview(const Overview& overview, const ChartOptions& options) 
   }
   if (inf) explain(options.ascii ? "I" : "\u221e", "inf");
   if (nan) explain("N", "NaN");
-  if (!legend.empty()) text += std::string(kLabel, ' ') + legend + "\n";
+  if (!legend.empty()) text += legend + "\n";
   return text;
 }
 
