@@ -1,6 +1,6 @@
 # The floors, lowest first. A library may use only what stands above it in this file and in its DEPS.
 scaletrace_library(base
-  SOURCES error.cc fields.cc number.cc file.cc math.cc random.cc json.cc sha256.cc
+  SOURCES error.cc fields.cc number.cc file.cc cpus.cc math.cc random.cc json.cc sha256.cc
   DEPS nlohmann_json::nlohmann_json OpenSSL::Crypto)
 target_include_directories(scaletrace_base SYSTEM PRIVATE ${RANDOM123_INCLUDE_DIR})
 
@@ -15,3 +15,5 @@ scaletrace_library(train SOURCES many_runs.cc run.cc run_block.cc run_folder.cc 
 scaletrace_library(config SOURCES yaml.cc config.cc schema.cc DEPS scaletrace_train ${SCALETRACE_YAML})
 target_link_libraries(scaletrace_config PRIVATE $<BUILD_INTERFACE:scaletrace_quick_compile>)
 scaletrace_library(check SOURCES tolerance.cc case.cc junit.cc testing.cc DEPS scaletrace_config scaletrace_compare)
+scaletrace_library(sweep SOURCES axis.cc condition.cc parts.cc plan.cc shard.cc spec.cc summarize.cc sweep.cc verdict.cc DEPS scaletrace_config Threads::Threads)
+target_link_libraries(scaletrace_sweep PRIVATE $<BUILD_INTERFACE:scaletrace_quick_compile>)

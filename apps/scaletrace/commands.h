@@ -15,6 +15,7 @@ using Action = std::function<int()>;  // returns the exit code; errors are excep
 
 Action AddStep(CLI::App& command);
 Action AddRun(CLI::App& command);
+Action AddSweep(CLI::App& command);
 Action AddConfig(CLI::App& command);
 Action AddConfigs(CLI::App& command);
 Action AddInit(CLI::App& command);

@@ -100,7 +100,7 @@ int Init(const std::string& name, bool force) {
     WriteNewFile(std::string(file.name), file.text, force);
     Print("wrote " + std::string(file.name) + "\n");
   }
-  Print("next: scaletrace run " + wanted + ".yaml\n");
+  Print(std::string("next: scaletrace ") + (wanted.starts_with("sweep-") ? "sweep " : "run ") + wanted + ".yaml\n");
   return 0;
 }
 

@@ -23,6 +23,7 @@ struct Command {
 
 constexpr Command kCommands[] = {
     {"run", "Run a config: write its trace, say what happened", &AddRun},
+    {"sweep", "Run a config many times over: axes, seeds, shards", &AddSweep},
     {"step", "Compute single training steps given as JSON", &AddStep},
     {"policy", "Drive a loss-scaling policy with a string of events", &AddPolicy},
     {"policies", "List the loss-scaling policies, or explain one", &AddPolicies},
@@ -49,7 +50,8 @@ constexpr const char* kExamples =
     "  scaletrace policies deepspeed                   one policy in full: rule, parameters, a worked example\n"
     "\n"
     "Each command has its own --help. Exit codes: 0 done (numerical trouble is a result, not an error),\n"
-    "1 a negative answer, 2 wrong usage or config, 3 wrong data or a machine's failure, 70 a bug, 130/143 interrupted.";
+    "1 a negative answer, 2 wrong usage or config, 3 wrong data or a machine's failure,\n"
+    "4 shards of a sweep are missing, 70 a bug, 75 stopped by a time limit, 130/143 interrupted.";
 
 std::string VersionText() {
   std::string compiled, running;

@@ -20,6 +20,7 @@ enum class Stream : std::uint32_t {
   kBatchOrder = 7,
   kInitialWeights = 8,
   kRounding = 9,
+  kSweep = 16,
 };
 
 // 128 random bits. Counter words: index low, index high, stream, 0; key: seed low, seed high.

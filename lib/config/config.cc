@@ -233,6 +233,7 @@ class Reader {
     place.line = entry.line;
     place.from_set = entry.value.from_set;
     const std::string path = Join(path_, entry.key);
+    if (path == "sweep") source_.Fail(place, path, "this config is of many runs: `scaletrace sweep` takes it");
     std::vector<std::string_view> owners;
     for (const auto& [name, keys] : kind_.keys) {
       if (std::find(keys.begin(), keys.end(), entry.key) != keys.end()) owners.push_back(name);
@@ -369,7 +370,7 @@ void MarkAsOverride(YamlNode& node) {
 
 // The node of that path in the tree, made where it is not there. Whether there is such a key is the reader's question. fail(path, message) throws.
 template <class Fail>
-YamlNode& NodeAt(YamlNode& root, const std::string& path, bool from_set, const Fail& fail) {
+YamlNode& NodeAt(YamlNode& root, const std::string& path, bool from_set, std::size_t line, const Fail& fail) {
   YamlNode* node = &root;
   for (std::size_t start = 0; start <= path.size();) {
     const std::size_t end = std::min(path.find('.', start), path.size());
@@ -384,7 +385,8 @@ YamlNode& NodeAt(YamlNode& root, const std::string& path, bool from_set, const F
       YamlNode mapping;
       mapping.kind = YamlNode::Kind::kMapping;
       mapping.from_set = from_set;
-      node->entries.push_back({key, 0, std::move(mapping)});
+      mapping.line = line;
+      node->entries.push_back({key, line, std::move(mapping)});
       entry = &node->entries.back();
     }
     node = &entry->value;
@@ -501,7 +503,7 @@ void Override(YamlNode& root, const std::string& assignment) {
   if (equals == std::string::npos || ("." + path + ".").find("..") != std::string::npos) {
     fail("", "found " + Printable(assignment) + "; allowed: key.path=VALUE");
   }
-  YamlNode& node = NodeAt(root, path, true, fail);
+  YamlNode& node = NodeAt(root, path, true, 0, fail);
   node = ParseYaml(std::string_view(assignment).substr(equals + 1), {"--set", 0, path});
   MarkAsOverride(node);
 }
@@ -631,7 +633,7 @@ RunConfig ParseConfig(std::string_view text, const std::string& file, const std:
 }
 
 void PutKey(YamlNode& root, const KeyValue& key_value, const std::string& file) {
-  YamlNode& node = NodeAt(root, key_value.path, false, [&](const std::string& path, const std::string& message) {
+  YamlNode& node = NodeAt(root, key_value.path, false, key_value.value.line, [&](const std::string& path, const std::string& message) {
     throw InputError(InputError::Kind::kConfig, {file, key_value.value.line, path}, message);
   });
   node = key_value.value;

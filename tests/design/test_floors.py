@@ -19,6 +19,7 @@ FLOORS = {
     "train": (["model", "kernels", "numerics", "data", "scaling", "trace", "base"], set()),
     "config": (["train", "model", "kernels", "numerics", "data", "scaling", "trace", "base"], {"yaml-cpp"}),
     "check": (["config", "compare", "train", "model", "kernels", "numerics", "data", "scaling", "trace", "base"], set()),
+    "sweep": (["config", "train", "model", "kernels", "numerics", "data", "scaling", "trace", "base"], set()),
 }
 ANYONES = re.compile(r"[a-z_0-9]+(/[a-z_0-9]+)?(\.h)?$")  # the standard library and the system, in <>
 
