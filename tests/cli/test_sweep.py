@@ -226,7 +226,7 @@ class Interruptions(Case):
             _, errors = process.communicate(timeout=60)
             if process.returncode != 0:  # unless it had ended by then
                 stopped += 1
-                self.assertLess(time.monotonic() - begun, 2)
+                self.assertLess(time.monotonic() - begun, 10)  # two, and room for a machine that is busy
                 self.assertEqual(process.returncode, code, errors)
                 self.assertIn(word, errors)
                 self.assertIn("run the same command again to go on", errors)
@@ -247,7 +247,7 @@ class Interruptions(Case):
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 143)
-        self.assertLess(time.monotonic() - begun, 2)
+        self.assertLess(time.monotonic() - begun, 10)  # two, and room for a machine that is busy
         self.assertIn("run the same command again", errors)
 
     def test_two_processes_on_one_folder_do_not_mix(self):
