@@ -68,7 +68,7 @@ def main():
         below.set_xlabel(label)
         for axis in (above, below):
             axis.grid(True, which="major", alpha=0.3)
-    axes[0][0].set_ylabel("µs for a step (B, D, K) or for all (steps, runs)")
+    axes[0][0].set_ylabel("µs for a step (B, D, K)\nor for all (steps, runs)")
     axes[1][0].set_ylabel("peak memory, MB")
     axes[0][0].legend(fontsize=8)
     figure.savefig(args.out, dpi=110)
