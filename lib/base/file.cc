@@ -1,10 +1,12 @@
 #include "base/file.h"
 
 #include <fcntl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 
 #include "base/error.h"
@@ -61,7 +63,10 @@ std::string ReadFile(const std::string& path, std::size_t max_bytes) {
 }
 
 void WriteFileAtomically(const std::string& path, std::string_view content, bool durable) {
-  const std::string temporary = path + ".tmp." + std::to_string(::getpid());
+  // Containers on one shared folder may all have the same process number.
+  std::uint32_t random = 0;
+  if (::getrandom(&random, sizeof(random), 0) != static_cast<ssize_t>(sizeof(random))) random = 0;
+  const std::string temporary = path + ".tmp." + std::to_string(::getpid()) + "." + std::to_string(random);
   const auto fail = [&](const char* doing, int error) {
     ::unlink(temporary.c_str());
     return IoError(path, doing, error);

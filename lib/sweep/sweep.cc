@@ -118,7 +118,9 @@ std::optional<RunOutcome> RunWithTrace(const RunConfig& config, const KernelTabl
   const std::string place = folder.traces + "/" + std::to_string(number);
   fs::create_directories(place, error);
   if (error) throw IoError(place, "cannot make the folder", error.value());
-  WriteFileAtomically(place + "/config.yaml", ResolvedYaml(config), false);
+  WriteFileAtomically(temporary + ".yaml", ResolvedYaml(config), false);
+  fs::rename(temporary + ".yaml", place + "/config.yaml", error);
+  if (error) throw IoError(place + "/config.yaml", "cannot replace", error.value());
   fs::rename(temporary, place + "/trace.csv", error);
   if (error) throw IoError(place + "/trace.csv", "cannot replace", error.value());
   return OutcomeOf(run.summary(), config, tally);
@@ -370,6 +372,11 @@ void RemoveOwnParts(const SweepFolder& folder) {
   for (fs::directory_iterator it(folder.parts, error), end; !error && it != end; it.increment(error)) {
     const std::string name = it->path().filename();
     if (name.starts_with("1-of-1.") || name == "results.lock") own.push_back(it->path());
+  }
+  // Of processes that were killed before the folder was this sweep's.
+  for (fs::directory_iterator it(folder.path, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename();
+    if (name.starts_with("plan.json.tmp.") || name.starts_with("sweep.yaml.tmp.")) own.push_back(it->path());
   }
   for (const fs::path& path : own) fs::remove(path, error);
   fs::remove(folder.parts, error);  // succeeds where it is empty
