@@ -93,6 +93,13 @@ struct Head {
   std::string_view sum;
 };
 
+// Of the numbers at a record's head too: a record with another END would claim runs that were never done.
+std::string SumOf(std::uint64_t first, std::uint64_t end, std::uint64_t failed, std::string_view rows) {
+  std::string text = std::to_string(first) + " " + std::to_string(end) + " " + std::to_string(failed) + " " + std::to_string(rows.size()) + "\n";
+  text += rows;
+  return Sha256(text);
+}
+
 std::optional<Head> ParseHead(std::string_view line) {
   if (Word(line) != "rows") return std::nullopt;
   const auto first = ReadUnsigned(Word(line)), end = ReadUnsigned(Word(line)), failed = ReadUnsigned(Word(line)), bytes = ReadUnsigned(Word(line));
@@ -129,7 +136,7 @@ bool ReadPart(const PlanFacts& facts, std::uint32_t index, Part& part, std::vect
     if (!parsed || parsed->end > facts.runs) break;
     offset += end + 1;
     const std::string rows = ReadAt(file.get(), offset, parsed->bytes, part.path);
-    if (rows.size() != parsed->bytes || Sha256(rows) != parsed->sum) {
+    if (rows.size() != parsed->bytes || SumOf(parsed->first, parsed->end, parsed->failed, rows) != parsed->sum) {
       offset -= end + 1;
       break;
     }
@@ -213,7 +220,7 @@ PartWriter::~PartWriter() {
 
 void PartWriter::Append(std::uint64_t first, std::uint64_t end, std::uint64_t failed, std::string_view rows) {
   std::string record = "rows " + std::to_string(first) + " " + std::to_string(end) + " " + std::to_string(failed) + " " + std::to_string(rows.size()) + " " +
-                       Sha256(rows) + "\n";
+                       SumOf(first, end, failed, rows) + "\n";
   record += rows;
   if (failed_) throw IoError(path_, "cannot write after an earlier failure");
   failed_ = true;

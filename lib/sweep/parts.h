@@ -7,7 +7,7 @@
 // ever write to one file, whatever is started twice or at once, on one machine or on many. A part is
 //   scaletrace rows 1 PLANHASH K N
 //   rows FIRST END FAILED BYTES SHA256        then BYTES bytes: the rows of the runs FIRST <= run < END (fewer lines where a condition dropped some)
-//   ...
+//   ...                                       the sum is of "FIRST END FAILED BYTES\n" and the rows
 // appended record by record. A reader takes records as long as they are whole and their sums are right; what follows is what a crash, a full disk or a lost page
 // left behind, and its runs count as not done. Parts are never mended: a worker that goes on opens a new one.
 #ifndef SCALETRACE_SWEEP_PARTS_H_
