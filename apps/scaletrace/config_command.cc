@@ -124,13 +124,17 @@ Action AddConfig(CLI::App& command) {
   };
 }
 
-Action AddConfigs(CLI::App&) { return ListConfigs; }
+Action AddConfigs(CLI::App& command) {
+  command.footer("Examples:\n  scaletrace configs\n  scaletrace init sawtooth-bf16                   one of them, here, to change it");
+  return ListConfigs;
+}
 
 Action AddInit(CLI::App& command) {
   auto name = std::make_shared<std::string>();
   auto force = std::make_shared<bool>(false);
   command.add_option("NAME", *name, "One that `scaletrace configs` lists")->required();
   command.add_flag("--force", *force, "Replace files that are here already");
+  command.footer("Example:\n  scaletrace init quickstart && scaletrace run quickstart.yaml");
   return [name, force] { return Init(*name, *force); };
 }
 

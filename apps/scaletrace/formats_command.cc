@@ -25,6 +25,14 @@ const Format& FormatNamed(const std::string& name) {
                    "found the format '" + Printable(name) + "'" + DidYouMean(name, names) + "; allowed: " + allowed);
 }
 
+// The usage with the values, which the parser does not know of.
+class FormatsHelp : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App*, std::string name) const override {
+    return "Usage: " + name + " [OPTIONS] [NAME [VALUE ...]]\n";
+  }
+};
+
 float ValueOf(const std::string& text) {
   const std::optional<float> value = text == "nan" ? std::numeric_limits<float>::quiet_NaN() : ReadCsvFloat(text);
   if (value) return *value;
@@ -44,6 +52,9 @@ Action AddFormats(CLI::App& command) {
   command.add_flag("--markdown", *markdown, "Print docs/formats.md")->excludes(one);
   // As a positional the parser would take -inf for an option. So all values are what it has left over, in their order.
   command.prefix_command();
+  const auto help = std::make_shared<FormatsHelp>();
+  help->column_width(command.get_formatter()->get_column_width());
+  command.formatter(help);
   command.footer(
       "Examples:\n"
       "  scaletrace formats float8_e4m3fn                one format: its range and its codes\n"

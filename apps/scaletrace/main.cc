@@ -1,7 +1,11 @@
 // The program: arguments in, exit code out. What each command does: its own file (commands.h lists them).
 #include <algorithm>
 #include <csignal>
+#include <fcntl.h>
 #include <new>
+#include <sstream>
+#include <stdexcept>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "scaletrace/commands.h"
@@ -14,6 +18,7 @@ namespace {
 constexpr int kUsageError = 2;  // the command line or a config
 constexpr int kDataError = 3;   // data, a log, a trace; the machine
 constexpr int kBug = 70;
+constexpr int kClosedPipe = 128 + SIGPIPE;  // as for a program that the signal ends
 
 struct Command {
   const char* name;
@@ -66,8 +71,7 @@ std::string VersionText() {
   text += "build:            " SCALETRACE_BUILD_TYPE ", " SCALETRACE_FLAGS "\n";
   text += "targets compiled: " + compiled + "\n";
   text += "targets here:     " + running + "\n";
-  text += "target in use:    " + std::string(CompiledKernels().front().target) + "\n";
-  return text;
+  return text + "target in use:    " + std::string(CompiledKernels().front().target);
 }
 
 int Main(int argc, char** argv) {
@@ -86,19 +90,34 @@ int Main(int argc, char** argv) {
     FlushPrint();
     return kUsageError;
   }
-  std::vector<std::string_view> names;
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  // The words that many expect: `help`, `help COMMAND`, `version`.
+  if (arguments[0] == "version") arguments[0] = "--version";
+  if (arguments[0] == "help") {
+    arguments.erase(arguments.begin());
+    arguments.resize(std::min<std::size_t>(arguments.size(), 1));
+    arguments.push_back("--help");
+  }
+  const std::string& first = arguments[0];
+  std::vector<std::string_view> names = {"help", "version"};
   for (const Command& command : kCommands) names.push_back(command.name);
-  if (argv[1][0] != '-' && std::find(names.begin(), names.end(), argv[1]) == names.end()) {
-    Error("unknown command '" + Printable(argv[1]) + "'" + DidYouMean(argv[1], names) + " (see scaletrace --help)");
+  const std::vector<std::string_view> options = {"-h", "--help", "--version"};
+  const bool is_option = first.starts_with('-');
+  const std::vector<std::string_view>& known = is_option ? options : names;
+  if (std::find(known.begin(), known.end(), first) == known.end()) {
+    Error(std::string("unknown ") + (is_option ? "option" : "command") + " '" + Printable(first) + "'" + DidYouMean(first, known) + " (see scaletrace --help)");
     return kUsageError;
   }
   try {
-    app.parse(argc, argv);
+    std::vector<std::string> backwards(arguments.rbegin(), arguments.rend());  // as CLI11 takes them
+    app.parse(backwards);
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) {  // --help, --version
-      app.exit(e, std::cout, std::cerr);
-      std::cout.flush();
-      return std::cout.good() ? 0 : kDataError;
+      std::ostringstream text;
+      app.exit(e, text, text);
+      Print(text.str());
+      FlushPrint();
+      return 0;
     }
     std::string where = "scaletrace";
     for (const auto& [sub, action] : commands) {
@@ -114,6 +133,15 @@ int Main(int argc, char** argv) {
     return code;
   }
   return kUsageError;
+}
+
+// Opens what is closed of standard input, output and error, so that no file of ours gets its number, and messages land in it. Reading the input and writing the
+// output then fails, as it does on a closed one; messages go nowhere.
+void OpenStandardFiles() {
+  for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+    if (::open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_WRONLY) != fd) std::_Exit(kDataError);
+  }
 }
 
 }  // namespace
@@ -135,11 +163,14 @@ const KernelTable& KernelsFor(const std::string& target) {
 
 int main(int argc, char** argv) {
   using namespace scaletrace;
-  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of write, which names it
+  OpenStandardFiles();
+  std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of write
   std::signal(SIGXFSZ, SIG_IGN);  // likewise a file-size limit
   SetUpMessages();
   try {
     return Main(argc, argv);
+  } catch (const ClosedPipe&) {
+    return kClosedPipe;
   } catch (const InputError& e) {
     Error(e.what());
     return e.kind() == InputError::Kind::kConfig ? kUsageError : kDataError;
@@ -147,6 +178,9 @@ int main(int argc, char** argv) {
     Error(e.what());
     return kDataError;
   } catch (const std::bad_alloc&) {
+    Error("not enough memory for this");
+    return kDataError;
+  } catch (const std::length_error&) {  // a container larger than any memory
     Error("not enough memory for this");
     return kDataError;
   } catch (const std::exception& e) {

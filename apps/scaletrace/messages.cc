@@ -21,12 +21,21 @@ void SetUpMessages() {
 void Warn(const std::string& text) { spdlog::warn("{}", text); }
 void Error(const std::string& text) { spdlog::error("{}", text); }
 
+namespace {
+
+[[noreturn]] void FailToPrint() {
+  if (errno == EPIPE) throw ClosedPipe();
+  throw IoError("standard output", "cannot write", errno);
+}
+
+}  // namespace
+
 void Print(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) throw IoError("standard output", "cannot write", errno);
+  if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) FailToPrint();
 }
 
 void FlushPrint() {
-  if (std::fflush(stdout) != 0) throw IoError("standard output", "cannot write", errno);
+  if (std::fflush(stdout) != 0) FailToPrint();
 }
 
 bool StderrIsTerminal() { return ::isatty(STDERR_FILENO) == 1; }

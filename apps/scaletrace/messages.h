@@ -12,7 +12,10 @@ void SetUpMessages();
 void Warn(const std::string& text);
 void Error(const std::string& text);
 
-// Writes to stdout; IoError where that fails (a closed pipe, a full disk).
+// Whoever read stdout has seen enough, as `head` has: no error, and nothing to say.
+class ClosedPipe {};
+
+// Writes to stdout; ClosedPipe where its reader is gone, IoError where it fails otherwise (a full disk).
 void Print(std::string_view text);
 // Flushes stdout; IoError likewise.
 void FlushPrint();

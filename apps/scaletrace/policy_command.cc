@@ -1,6 +1,7 @@
 #include "policy_command.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -142,6 +143,53 @@ std::string Padded(std::string text, std::size_t width, bool right = true) {
   return right ? std::string(fill, ' ') + text : text + std::string(fill, ' ');
 }
 
+// A table for people: columns as wide as what stands in them, two blanks between them. Widths are those of the first
+// rows, all that are held back until they are known; a longer cell further down pushes its row to the right.
+class Table {
+ public:
+  struct Column {
+    std::string head;
+    bool right = true;
+    std::size_t width = 0;  // at least
+  };
+  Table(std::vector<Column> columns, Sink print) : columns_(std::move(columns)), print_(std::move(print)) {
+    for (Column& column : columns_) column.width = std::max(column.width, column.head.size());
+  }
+  // One cell for each column; `remark` stands behind the last.
+  void Add(std::vector<std::string> cells, const std::string& remark = "") {
+    if (open_) return Print(cells, remark);
+    for (std::size_t i = 0; i < cells.size(); ++i) columns_[i].width = std::max(columns_[i].width, cells[i].size());
+    rows_.emplace_back(std::move(cells), remark);
+    if (rows_.size() >= kRowsHeld) Finish();
+  }
+  // To be called after the last row.
+  void Finish() {
+    if (open_) return;
+    open_ = true;
+    std::vector<std::string> heads;
+    for (const Column& column : columns_) heads.push_back(column.head);
+    Print(heads, "");
+    for (const auto& [cells, remark] : rows_) Print(cells, remark);
+    rows_.clear();
+  }
+
+ private:
+  static constexpr std::size_t kRowsHeld = 4096;
+
+  void Print(const std::vector<std::string>& cells, const std::string& remark) const {
+    std::string line;
+    for (std::size_t i = 0; i < cells.size(); ++i) line += "  " + Padded(cells[i], columns_[i].width, columns_[i].right);
+    line += remark;
+    while (line.ends_with(' ')) line.pop_back();
+    print_(line + "\n");
+  }
+
+  std::vector<Column> columns_;
+  Sink print_;
+  bool open_ = false;  // whether the widths are known, and the first rows printed
+  std::vector<std::pair<std::vector<std::string>, std::string>> rows_;
+};
+
 // A row of a driven policy, before the step was taken.
 struct Row {
   std::int64_t step = 0;
@@ -149,10 +197,11 @@ struct Row {
   std::string finite;  // empty after the last step
   std::string event;
   std::vector<std::string> counters;
+  std::string applied;  // whether the optimizer took the step; empty after the last step
 };
 
 void PrintRow(const Row& row, const std::vector<std::string_view>& names, PolicyOutput output, bool first,
-              const Sink& print) {
+              const Sink& print, Table& table) {
   std::string line;
   if (output == PolicyOutput::kJson) {
     line = std::string(first ? "\n" : ",\n") + "  {\"step\": " + std::to_string(row.step) +
@@ -163,22 +212,34 @@ void PrintRow(const Row& row, const std::vector<std::string_view>& names, Policy
       const bool number = row.counters[i].find_first_not_of("0123456789+-.e") == std::string::npos;
       line += ", " + ToJsonString(names[i]) + ": " + (number ? row.counters[i] : ToJsonString(row.counters[i]));
     }
-    line += "}";
+    line += ", \"applied\": " + (row.applied.empty() ? "null" : row.applied) + "}";
   } else if (output == PolicyOutput::kCsv) {
     line = std::to_string(row.step) + "," + ScaleCell(row.scale) + "," + row.finite + "," + row.event;
     for (const std::string& counter : row.counters) line += "," + counter;
-    line += "\n";
+    line += "," + row.applied + "\n";
   } else {
-    line = Padded(std::to_string(row.step), 8) + Padded(ScaleCell(row.scale), 24) + Padded(row.finite, 8) + "  " +
-           Padded(row.event, 9, false);
-    for (std::size_t i = 0; i < names.size(); ++i) line += Padded(row.counters[i], names[i].size() + 2);
-    while (line.ends_with(' ')) line.pop_back();
-    line += "\n";
+    std::vector<std::string> cells = {std::to_string(row.step), ScaleCell(row.scale), row.finite, row.event};
+    cells.insert(cells.end(), row.counters.begin(), row.counters.end());
+    cells.push_back(row.applied);
+    return table.Add(std::move(cells));
   }
   print(line);
 }
 
-void PrintSteps(const Policy& policy, const std::vector<EventRun>& runs, PolicyOutput output, const Sink& print) {
+// The steps that drive policies: by kind, and where they come from a file of amax, the largest |gradient| of each.
+struct StepList {
+  std::vector<EventRun> runs;
+  std::vector<double> amax;
+
+  Observation At(const EventRun& run, std::int64_t step) const {
+    Observation seen = ObservationOf(run.event);
+    seen.step = step;
+    if (!amax.empty() && run.event == 'F') seen.max_abs = amax[static_cast<std::size_t>(step)];
+    return seen;
+  }
+};
+
+void PrintSteps(const Policy& policy, const StepList& steps, PolicyOutput output, const Sink& print) {
   Scaler scaler(policy);
   const std::vector<std::string_view> names = scaler.CounterNames();
   if (output == PolicyOutput::kJson) {
@@ -188,37 +249,39 @@ void PrintSteps(const Policy& policy, const std::vector<EventRun>& runs, PolicyO
   } else if (output == PolicyOutput::kCsv) {
     std::string head = "step,loss_scale,grads_finite,event";
     for (const std::string_view name : names) head += "," + std::string(name);
-    print(head + "\n");
-  } else {
-    std::string head = Padded("step", 8) + Padded("loss_scale", 24) + Padded("finite", 8) + "  event    ";
-    for (const std::string_view name : names) head += "  " + std::string(name);
-    print(head + "\n");
+    print(head + ",applied\n");
   }
+  std::vector<Table::Column> columns = {{"step", true, 6}, {"loss_scale"}, {"finite"}, {"event", false, 8}};
+  for (const std::string_view name : names) columns.push_back({std::string(name)});
+  columns.push_back({"applied"});
+  Table table(std::move(columns), print);
   std::int64_t step = 0;
   bool raised = false;
-  for (const EventRun& run : runs) {
-    Observation seen = ObservationOf(run.event);
+  for (const EventRun& run : steps.runs) {
     for (std::int64_t i = 0; i < run.count && !raised; ++i, ++step) {
-      Row row = {step, scaler.loss_scale(), "", "", scaler.Counters()};
-      seen.step = step;
-      const Scaler::Decision decision = scaler.Next(seen);
+      Row row = {step, scaler.loss_scale(), "", "", scaler.Counters(), ""};
+      const Scaler::Decision decision = scaler.Next(steps.At(run, step));
       row.finite = decision.finite ? "1" : "0";
       row.event = Name(decision.event);
+      row.applied = decision.apply ? "1" : "0";
       raised = decision.raised;
-      PrintRow(row, names, output, step == 0, print);
+      PrintRow(row, names, output, step == 0, print, table);
     }
   }
-  if (!raised) PrintRow({step, scaler.loss_scale(), "", "", scaler.Counters()}, names, output, step == 0, print);
+  if (!raised) PrintRow({step, scaler.loss_scale(), "", "", scaler.Counters(), ""}, names, output, step == 0, print, table);
+  if (output == PolicyOutput::kTable) table.Finish();
   if (output == PolicyOutput::kJson) print("\n]}\n");
 }
 
 // Side by side: the scales; a row where they part for the first time is marked.
 void PrintComparison(const std::vector<std::string>& keys, const std::vector<Policy>& policies,
-                     const std::vector<EventRun>& runs, PolicyOutput output, const Sink& print) {
+                     const StepList& steps, PolicyOutput output, const Sink& print) {
   std::vector<Scaler> scalers;
   for (const Policy& policy : policies) scalers.emplace_back(policy);
   std::vector<bool> raised(scalers.size(), false);
-  std::vector<std::size_t> widths;
+  std::vector<Table::Column> columns = {{"step", true, 6}, {"in", false}};
+  for (const std::string& key : keys) columns.push_back({key, true, 12});
+  Table table(std::move(columns), print);
   std::string head;
   if (output == PolicyOutput::kJson) {
     head = "{\"policies\": [";
@@ -228,13 +291,6 @@ void PrintComparison(const std::vector<std::string>& keys, const std::vector<Pol
     head = "step,input";
     for (const std::string& key : keys) head += "," + key;
     head += ",first_difference\n";
-  } else {
-    head = Padded("step", 8) + "  in";
-    for (const std::string& key : keys) {
-      widths.push_back(std::max<std::size_t>(key.size(), 12) + 2);
-      head += Padded(key, widths.back());
-    }
-    head += "\n";
   }
   print(head);
 
@@ -260,17 +316,17 @@ void PrintComparison(const std::vector<std::string>& keys, const std::vector<Pol
       for (const std::string& cell : cells) line += "," + cell;
       line += parts ? ",1\n" : ",0\n";
     } else {
-      line = Padded(std::to_string(step), 8) + "  " + Padded(input, 2, false);
-      for (std::size_t i = 0; i < cells.size(); ++i) line += Padded(raised[i] ? "raised" : cells[i], widths[i]);
-      line += parts ? "   <- first difference\n" : "\n";
+      std::vector<std::string> shown = {std::to_string(step), input};
+      for (std::size_t i = 0; i < cells.size(); ++i) shown.push_back(raised[i] ? "raised" : cells[i]);
+      return table.Add(std::move(shown), parts ? "   <- first difference" : "");
     }
     first_row = false;
     print(line);
   };
-  for (const EventRun& run : runs) {
-    const Observation seen = ObservationOf(run.event);
+  for (const EventRun& run : steps.runs) {
     for (std::int64_t i = 0; i < run.count; ++i, ++step) {
       row(std::string(1, run.event));
+      const Observation seen = steps.At(run, step);
       for (std::size_t p = 0; p < scalers.size(); ++p) {
         if (!raised[p]) raised[p] = scalers[p].Next(seen).raised;
       }
@@ -278,11 +334,13 @@ void PrintComparison(const std::vector<std::string>& keys, const std::vector<Pol
   }
   row("");
   if (output == PolicyOutput::kJson) print("\n]}\n");
+  if (output == PolicyOutput::kTable) table.Finish();
   if (output == PolicyOutput::kTable)
     print(first ? "\nThey part at step " + std::to_string(*first) + ".\n" : "\nNo difference.\n");
 }
 
-// The lines of an amax file as numbers: steps, each with the numbers of all tensors.
+// The lines of a file of amax as numbers: steps, each with the numbers of all tensors. One number for each is an amax,
+// of float32 values: not negative, and no larger than they are.
 std::vector<std::vector<double>> ReadAmax(const std::string& path, std::size_t inputs) {
   const std::string text = ReadFile(path, kMaxFileBytes);
   std::vector<std::vector<double>> steps;
@@ -299,10 +357,14 @@ std::vector<std::vector<double>> ReadAmax(const std::string& path, std::size_t i
       if (begin == std::string_view::npos) break;
       rest.remove_prefix(begin);
       const std::string_view token = rest.substr(0, std::min(rest.find_first_of(" \t\r,"), rest.size()));
-      const std::optional<double> number = ReadCsvDouble(token);
-      if (!number)
+      const std::optional<double> number = ReadCsvDouble(token == "nan" ? "NaN" : token);
+      const auto refuse = [&](const std::string& note, const std::string& allowed) {
         throw InputError(InputError::Kind::kData, {path, line, ""},
-                         "found " + Printable(token) + "; allowed: a number, inf or NaN");
+                         "found " + Printable(token) + note + "; allowed: " + allowed);
+      };
+      if (!number) refuse("", "a number, inf or NaN");
+      if (inputs == 1 && *number < 0) refuse("", "a number >= 0, inf or NaN");
+      if (inputs == 1 && std::isfinite(*number) && !ReadCsvFloat(token)) refuse(" (too large for float32)", "a number >= 0, inf or NaN");
       step.push_back(*number);
       rest.remove_prefix(token.size());
     }
@@ -310,7 +372,7 @@ std::vector<std::vector<double>> ReadAmax(const std::string& path, std::size_t i
     if (step.size() % inputs != 0 || (!steps.empty() && step.size() != steps.front().size())) {
       throw InputError(
           InputError::Kind::kData, {path, line, ""},
-          "found " + std::to_string(step.size()) + " numbers; allowed: " +
+          "found " + std::to_string(step.size()) + (step.size() == 1 ? " number" : " numbers") + "; allowed: " +
               (steps.empty() ? inputs == 1 ? "one for each tensor" : std::to_string(inputs) + " for each layer"
                              : std::to_string(steps.front().size()) + ", as in the first step"));
     }
@@ -375,28 +437,33 @@ void PrintTensorSteps(const PolicyOptions& options, const Sink& print) {
   const std::size_t inputs = std::visit([]<class P>(const P&) { return P::kInputs; }, policy);
   const auto rows = TensorScales(policy, ReadAmax(options.amax_file, inputs));
   const PolicyOutput output = options.output;
+  if (output == PolicyOutput::kTable) {
+    std::vector<Table::Column> columns = {{"step", true, 6}};
+    for (std::size_t t = 0; t < rows[0].size(); ++t) columns.push_back({"scale_" + std::to_string(t), true, 12});
+    Table table(std::move(columns), print);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      std::vector<std::string> cells = {std::to_string(i)};
+      for (const double s : rows[i]) cells.push_back(ToText(s));
+      table.Add(std::move(cells));
+    }
+    return table.Finish();
+  }
   std::string head;
   if (output == PolicyOutput::kJson) {
     head = "{\"policy\": " + ToJsonString(options.keys[0]) + ", \"parameters\": ";
     head += std::visit([](const auto& p) { return FieldsToJson(p); }, policy);
     head += ", \"scales\": [";
   } else {
-    const bool csv = output == PolicyOutput::kCsv;
-    head = csv ? "step" : Padded("step", 8);
-    for (std::size_t t = 0; t < rows[0].size(); ++t)
-      head += csv ? ",scale_" + std::to_string(t) : Padded("scale_" + std::to_string(t), 24);
+    head = "step";
+    for (std::size_t t = 0; t < rows[0].size(); ++t) head += ",scale_" + std::to_string(t);
     head += "\n";
   }
   print(head);
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    std::string line = output == PolicyOutput::kJson  ? i == 0 ? "\n  [" : ",\n  ["
-                       : output == PolicyOutput::kCsv ? std::to_string(i)
-                                                      : Padded(std::to_string(i), 8);
+    std::string line = output != PolicyOutput::kJson ? std::to_string(i) : i == 0 ? "\n  [" : ",\n  [";
     for (std::size_t t = 0; t < rows[i].size(); ++t) {
       const double s = rows[i][t];
-      line += output == PolicyOutput::kJson  ? (t > 0 ? ", " : "") + ToJsonText(s)
-              : output == PolicyOutput::kCsv ? "," + ToText(s)
-                                             : Padded(ToText(s), 24);
+      line += output == PolicyOutput::kJson ? (t > 0 ? ", " : "") + ToJsonText(s) : "," + ToText(s);
     }
     print(line + (output == PolicyOutput::kJson ? "]" : "\n"));
   }
@@ -546,6 +613,52 @@ std::string MarkdownParameters(const std::vector<Parameter>& parameters) {
 
 }  // namespace
 
+namespace {
+
+// The steps that the options give for policies that scale one loss.
+StepList StepsFrom(const PolicyOptions& options, const std::vector<Policy>& policies) {
+  const bool has_events = !options.events.empty() || !options.events_file.empty();
+  const bool takes_amax =
+      std::any_of(policies.begin(), policies.end(), [](const Policy& p) { return Scaler(p).needs().max_abs; });
+  if (!options.amax_file.empty() && !takes_amax) {
+    std::vector<std::string_view> takers;
+    ForEachKind<Policy>([&]<class P>() {
+      if (P::kInfo.needs.max_abs) takers.push_back(P::kName);
+    });
+    for (const std::string_view key : KindNames<TensorPolicy>()) takers.push_back(key);
+    Refuse("--amax-file is for policies that look at the largest |gradient|, or that scale tensors: " + Choices(takers));
+  }
+  if (!options.events.empty() && !options.events_file.empty())
+    Refuse("found both --events and --events-file; allowed: one of them");
+  if (!has_events && options.amax_file.empty())
+    Refuse("found no steps; allowed: one of --events and --events-file" + std::string(takes_amax ? ", or --amax-file" : ""));
+  StepList steps;
+  if (has_events) {
+    steps.runs = options.events.empty() ? ParseEvents(ReadFile(options.events_file, kMaxFileBytes), options.events_file)
+                                        : ParseEvents(options.events, "--events");
+  }
+  if (options.amax_file.empty()) return steps;
+  for (const std::vector<double>& numbers : ReadAmax(options.amax_file, 1)) {
+    if (numbers.size() != 1)
+      throw InputError(InputError::Kind::kData, {options.amax_file, 0, ""},
+                       "found " + std::to_string(numbers.size()) + " numbers a line; allowed: one, the largest |gradient|");
+    steps.amax.push_back(numbers[0]);
+    if (has_events) continue;
+    const char event = std::isnan(numbers[0]) ? 'N' : std::isinf(numbers[0]) ? 'O' : 'F';
+    if (steps.runs.empty() || steps.runs.back().event != event) steps.runs.push_back({event, 0});
+    ++steps.runs.back().count;
+  }
+  std::int64_t count = 0;
+  for (const EventRun& run : steps.runs) count += run.count;
+  if (count != static_cast<std::int64_t>(steps.amax.size()))
+    throw InputError(InputError::Kind::kData, {options.amax_file, 0, ""},
+                     "found " + std::to_string(steps.amax.size()) + " steps; allowed: " + std::to_string(count) +
+                         ", as many as there are events");
+  return steps;
+}
+
+}  // namespace
+
 std::vector<std::string> PrintPolicySteps(const PolicyOptions& options, const Sink& print) {
   if (options.keys.empty()) Refuse("found no policy; allowed: a key that `scaletrace policies` lists");
   for (const std::string& key : options.keys) {
@@ -559,23 +672,16 @@ std::vector<std::string> PrintPolicySteps(const PolicyOptions& options, const Si
     PrintTensorSteps(options, print);
     return {};
   }
-  if (!options.amax_file.empty())
-    Refuse("--amax-file is for policies that scale tensors: " + Choices(KindNames<TensorPolicy>()));
-  if (options.events.empty() == options.events_file.empty())
-    Refuse("found " + std::string(options.events.empty() ? "no steps" : "both --events and --events-file") +
-           "; allowed: one of --events and --events-file");
   const std::vector<Policy> policies = PoliciesFrom(options);
-  const std::vector<EventRun> runs =
-      options.events.empty() ? ParseEvents(ReadFile(options.events_file, kMaxFileBytes), options.events_file)
-                             : ParseEvents(options.events, "--events");
+  const StepList steps = StepsFrom(options, policies);
   std::vector<std::string> warnings;
   for (std::size_t i = 0; i < policies.size(); ++i) {
     for (const std::string& warning : Warnings(policies[i])) warnings.push_back(options.keys[i] + "." + warning);
   }
   if (policies.size() == 1) {
-    PrintSteps(policies[0], runs, options.output, print);
+    PrintSteps(policies[0], steps, options.output, print);
   } else {
-    PrintComparison(options.keys, policies, runs, options.output, print);
+    PrintComparison(options.keys, policies, steps, options.output, print);
   }
   return warnings;
 }

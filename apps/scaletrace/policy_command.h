@@ -19,7 +19,9 @@ struct PolicyOptions {
   // "parameter=VALUE", VALUE as in a config. With several keys: for each policy that has the parameter;
   // "KEY.parameter=VALUE" for one.
   std::vector<std::string> settings;
-  // The steps, as events.h reads them. Exactly one of the three, and amax_file for policies that scale tensors.
+  // The steps, as events.h reads them: one of the first two. Policies that scale tensors take amax_file instead; those
+  // that look at the largest |gradient| take it too, one number a line, by itself (inf is an O, NaN an N) or beside as
+  // many events, where it is the largest of each F.
   std::string events;
   std::string events_file;
   std::string amax_file;  // a line a step: for each tensor its numbers, separated by white space or commas
@@ -27,7 +29,7 @@ struct PolicyOptions {
 };
 
 // Drives one policy or several and prints each step: the scale in force during it, the verdict, what the policy did,
-// its counters before it; one more row with the scale after the last step, unless the policy raised. Returns warnings
+// its counters before it, whether the optimizer took the step; one more row with the scale after the last step, unless the policy raised. Returns warnings
 // about the parameters. Errors: InputError (kConfig), IoError.
 std::vector<std::string> PrintPolicySteps(const PolicyOptions& options, const Sink& print);
 

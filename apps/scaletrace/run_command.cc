@@ -2,6 +2,7 @@
 #include <csignal>
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 #include <memory>
 
 #include "base/error.h"
@@ -29,20 +30,37 @@ struct RunOptions {
 };
 
 volatile std::sig_atomic_t signal_seen = 0;
+volatile std::time_t signal_seconds = 0;  // when, as is signal_nanoseconds
+volatile long signal_nanoseconds = 0;
 
-// SIGINT and SIGTERM ask the run to save its state and end; a second one ends at once.
+// SIGINT and SIGTERM ask the run to save its state and end. A further one ends at once, but not within kSecondsToSave: the first often comes twice (`timeout`
+// signals the process and then its group), and the state is being saved then.
+constexpr double kSecondsToSave = 2;
+void TakeSignal(int number) {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  if (signal_seen == 0) {
+    signal_seconds = now.tv_sec;
+    signal_nanoseconds = now.tv_nsec;
+    signal_seen = number;
+  } else if (static_cast<double>(now.tv_sec - signal_seconds) + 1e-9 * static_cast<double>(now.tv_nsec - signal_nanoseconds) > kSecondsToSave) {
+    std::_Exit(128 + number);
+  }
+}
+
 class SignalScope {
  public:
   SignalScope() {
     struct sigaction action {};
-    action.sa_handler = [](int number) {
-      if (signal_seen != 0) std::_Exit(128 + number);
-      signal_seen = number;
-    };
+    action.sa_handler = &TakeSignal;
+    sigemptyset(&action.sa_mask);
+    sigaddset(&action.sa_mask, SIGINT);
+    sigaddset(&action.sa_mask, SIGTERM);
     sigaction(SIGINT, &action, &old_int_);
     sigaction(SIGTERM, &action, &old_term_);
   }
   ~SignalScope() {
+    if (signal_seen != 0) return;  // the process ends, and repeats must not change how
     sigaction(SIGINT, &old_int_, nullptr);
     sigaction(SIGTERM, &old_term_, nullptr);
   }
@@ -106,7 +124,7 @@ const char* EndName(RunReport::End end) {
 
 std::string ReportJson(const RunConfig& config, const std::string& folder, const RunReport& report) {
   return "{\"name\": " + ToJsonString(config.name) + ", \"folder\": " + ToJsonString(folder) + ", \"end\": " + ToJsonString(EndName(report.end)) +
-         ", \"summary\": " + FieldsToJson(report.summary) + ", \"story\": " + ToJsonString(Story(report.summary)) + ", \"seconds\": {\"data\": " +
+         ", \"resumed_at\": " + std::to_string(report.resumed_at) + ", \"summary\": " + FieldsToJson(report.summary) + ", \"story\": " + ToJsonString(Story(report.summary)) + ", \"seconds\": {\"data\": " +
          ToJsonText(report.seconds.data) + ", \"steps\": " + ToJsonText(report.seconds.steps) + ", \"trace\": " + ToJsonText(report.seconds.trace) +
          ", \"state\": " + ToJsonText(report.seconds.state) + "}}\n";
 }
@@ -114,12 +132,17 @@ std::string ReportJson(const RunConfig& config, const std::string& folder, const
 std::string ReportText(const RunConfig& config, const std::string& folder, const RunReport& report) {
   const Summary& s = report.summary;
   std::string text = config.name + ": " + CountText(s.steps, "step") + ", " + CountText(s.updates, "update") + ", " + CountText(s.skipped) + " skipped";
-  if (report.end == RunReport::End::kWasDone) text += " (was done before)";
+  if (report.end == RunReport::End::kWasDone) {
+    text += " (was done before)";
+  } else if (report.resumed_at > 0) {
+    text += " (went on at step " + std::to_string(report.resumed_at) + ")";
+  }
   text += "\n";
   if (s.steps > 0) {
     text += "  loss   " + ToText(s.first_loss) + " at first, " + ToText(s.last_loss) + " at last\n";
-    text += "  scale  " + ToScaleText(s.scale_first) + " at first, " + ToScaleText(s.scale_last) + " at last, min " + ToScaleText(s.scale_min) + ", max " +
-            ToScaleText(s.scale_max) + "; " + CountText(s.growths, "growth") + ", " + CountText(s.backoffs, "backoff") +
+    const bool moved = s.scale_min != s.scale_first || s.scale_max != s.scale_first;
+    text += "  scale  " + ToScaleText(s.scale_first) + (moved ? " at first, " + ToScaleText(s.scale_min) + " to " + ToScaleText(s.scale_max) + " in force, " : " in every step, ") +
+            ToScaleText(s.scale_last) + " next; " + CountText(s.growths, "growth") + ", " + CountText(s.backoffs, "backoff") +
             (s.forgiven > 0 ? ", " + CountText(s.forgiven, "overflow") + " forgiven" : "") + "\n";
   }
   if (report.steps_here > 0) {
@@ -158,6 +181,7 @@ int Execute(const RunOptions& options) {
   progress.Clear();
 
   if (report.end == RunReport::End::kInterrupted) {
+    if (options.json) Print(ReportJson(config, folder.path, report));
     Warn("interrupted after step " + std::to_string(report.summary.steps) + " of " + std::to_string(config.steps) +
          "; the state is saved: run the same command again to go on");
     return 128 + signal_seen;

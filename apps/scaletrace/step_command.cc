@@ -135,6 +135,7 @@ Action AddStep(CLI::App& command) {
   command.footer(
       "Reads objects with params {w: D x K, b: K}, x: B x D, y: B x K, loss_scale, good_steps, lr, growth_interval,\n"
       "writes for each one line with loss, params, loss_scale, good_steps, grads_finite.\n"
+      "Such an object may also stand under the key `input` of one with kind and output, as in a file of expected steps.\n"
       "Numbers read back to the same float32; non-finite ones are the strings \"inf\", \"-inf\", \"nan\", both ways.\n\n"
       "Example:\n"
       "  echo '{\"params\": {\"w\": [[0.5], [-1.25]], \"b\": [0.1]}, \"x\": [[1, 2], [0.5, -1]], \"y\": [[-1.9], [1.5]],\n"

@@ -305,6 +305,11 @@ class Reader {
       if (!read && field.limits.infinity && node.text == "inf") read = std::numeric_limits<T>::infinity();
       if (!read && std::is_same_v<T, float> && ReadDouble(node.text)) fail("too large for float32");
     }
+    if constexpr (std::is_floating_point_v<T>) {
+      const std::string_view digits = std::string_view(node.text).substr(0, node.text.find_first_of("eE"));
+      if (read && *read == 0 && digits.find_first_of("123456789") != std::string_view::npos)
+        fail(std::is_same_v<T, float> ? "too small for float32" : "too small for a double");
+    }
     if (!read) fail(NumberNote(node, std::integral<T>));
     if (!field.limits.Allows(static_cast<double>(*read))) fail("");
     value = *read;
@@ -537,7 +542,13 @@ void CheckTogether(const RunConfig& config, const Source& source) {
   }
   if (const auto problem = FindProblem(config.scaler)) {
     const std::string path = "scaler." + std::string(problem->key);
-    source.FailAt({path, "scaler.policy", "scaler"}, path, problem->message);
+    // A default that another key does not go with was not found in the text.
+    std::string message = problem->message;
+    const std::size_t end = message.find(';');
+    if (!source.given.contains(path) && end != std::string::npos) message.insert(end, " (the default)");
+    std::vector<std::string> givers = {path, "scaler.policy", "scaler"};
+    if (message.find("init_scale") != std::string::npos) givers.insert(givers.begin() + 1, "scaler.init_scale");
+    source.FailAt(givers, path, message);
   }
 }
 

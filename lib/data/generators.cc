@@ -225,7 +225,7 @@ Dataset MakeDataset(const DataOptions& options, std::uint64_t seed, const std::s
   try {
     return std::visit([&](const auto& o) { return Make(o, seed, folder); }, options);
   } catch (const std::bad_alloc&) {
-    throw InputError(InputError::Kind::kConfig, {"", 0, "data.samples"},
+    throw InputError(InputError::Kind::kData, {"", 0, "data.samples"},
                      "the data need more memory than there is; allowed: fewer rows or columns");
   }
 }

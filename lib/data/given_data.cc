@@ -26,7 +26,7 @@ Json::Matrix ReadMatrix(const Json& json, const JsonValue& value) {
 void CheckCount(const Json& json, const JsonValue& value, std::size_t found, std::size_t allowed,
                 const std::string& of) {
   if (found != allowed) {
-    json.Fail(value, "found " + std::to_string(found) + " " + of + "; allowed: " + std::to_string(allowed) +
+    json.Fail(value, "found " + std::to_string(found) + " " + of.substr(0, of.size() - (found == 1 ? 1 : 0)) + "; allowed: " + std::to_string(allowed) +
                          ", to fit the others");
   }
 }

@@ -187,6 +187,7 @@ struct BmTrainRule : Rule<CountingState<double>, Check::kScaled> {
             self.max_scale);
   }
 
+  static constexpr bool kInvertsFactor = true;  // below 1
   double Step() const { return factor < 1 ? 1 / factor : factor; }
   State Start() const { return {init_scale}; }
   Outcome<State> Next(const State& s, const Observation& o) const {

@@ -77,6 +77,7 @@ class OddValues {
   explicit OddValues(const P& policy) : floor_(P::kInfo.floor), ceiling_(P::kInfo.ceiling) {
     Limits limits;
     P::Visit(policy, limits);
+    inverts_factor_ = requires { P::kInvertsFactor; };
     if (limits.min_scale) floor_ = *limits.min_scale;
     if (limits.max_scale) ceiling_ = *limits.max_scale;
     P::Visit(policy, *this);
@@ -96,7 +97,7 @@ class OddValues {
           Warn(key, x, "below the floor of " + ToText(floor_));
         else if (x > ceiling_)
           Warn(key, x, "above the cap of " + ToText(ceiling_));
-      } else if ((key == "growth_factor" || key == "factor") && !(x > 1)) {
+      } else if ((key == "growth_factor" || key == "factor") && !(x > 1 || (inverts_factor_ && x > 0 && x < 1))) {
         Warn(key, x, "growth by it does not grow");
       } else if (key == "backoff_factor" && !(x > 0 && x < 1)) {
         Warn(key, x, "a backoff by it does not shrink the scale as it should");
@@ -134,6 +135,7 @@ class OddValues {
 
   double floor_;
   double ceiling_;
+  bool inverts_factor_ = false;
 };
 
 }  // namespace

@@ -28,6 +28,7 @@ constexpr double kSecondsBetweenStates = 2;
 constexpr double kSecondsOfABatch = 0.02;
 constexpr std::size_t kSmallestBatch = 1, kLargestBatch = 4096;
 constexpr std::size_t kLargestState = std::size_t{4} << 30;
+constexpr std::size_t kLargestSummary = std::size_t{1} << 20;
 
 class Stopwatch {
  public:
@@ -73,22 +74,74 @@ struct Paths {
   std::string config, resolved, trace, state, run, summary;
 };
 
-bool IsEmptyFolder(const std::string& path) {
-  std::error_code error;
-  const bool empty = fs::is_empty(path, error);
-  if (error) throw IoError(path, "cannot read", error.value());
-  return empty;
+// Whether a run writes a file of that name, or leaves it behind where it is killed while it replaces one.
+bool IsFileOfRun(std::string_view name) {
+  static constexpr std::string_view kNames[] = {"config.yaml", "config.resolved.yaml", "trace.csv",  "histograms.csv",
+                                                "final.json",  "run.json",             "summary.json"};
+  for (const std::string_view own : kNames) {
+    if (name == own || name.starts_with(std::string(own) + ".tmp.")) return true;
+  }
+  return false;
 }
 
 [[noreturn]] void Refuse(const std::string& path, const std::string& why) {
   throw InputError(InputError::Kind::kConfig, {.file = path}, why + "; choose another --out, or --force to start anew in it");
 }
 
+bool Holds(const std::string& path, const std::string& text) {
+  std::error_code error;
+  return fs::file_size(path, error) == text.size() && !error && ReadFile(path, text.size()) == text;
+}
+
+// A folder without a state: empty, or what a run leaves that was killed before it wrote its first state. Anything else is refused.
+void CheckHasNothingElse(const Paths& paths, const FolderOptions& options) {
+  std::error_code error;
+  bool ours = true;
+  for (fs::directory_iterator it(options.path, error), end; !error && it != end; it.increment(error)) {
+    ours = ours && IsFileOfRun(it->path().filename().native());
+  }
+  if (error) throw IoError(options.path, "cannot read", error.value());
+  const bool resolved = fs::exists(paths.resolved, error);
+  // Both are written after a state.
+  if (ours && resolved && (fs::exists(paths.summary, error) || fs::exists(paths.run, error))) {
+    Refuse(options.path, "final.json, the state of the run in this folder, is missing");
+  }
+  if (ours && resolved && !Holds(paths.resolved, options.resolved_text)) Refuse(options.path, "the folder holds a run of another config");
+  // config.yaml comes first: alone it may be anybody's.
+  if (ours && !resolved && fs::exists(paths.config, error)) ours = Holds(paths.config, options.config_text);
+  if (ours && !resolved) ours = !fs::exists(paths.trace, error) && !fs::exists(paths.run, error) && !fs::exists(paths.summary, error);
+  if (!ours) Refuse(options.path, "the folder holds other files than a run's");
+}
+
+// Whether summary.json says that the run with this state is done. An empty one, or one of another run, does not.
+bool SaysDone(const std::string& path, const FolderOptions& options, const Summary& state) {
+  std::error_code error;
+  if (!fs::exists(path, error)) return false;
+  try {
+    const Json json = Json::Parse(ReadFile(path, kLargestSummary), path, kLargestSummary);
+    Summary said;
+    FieldsFromJson(json, json.Member(json.root(), "summary"), said);
+    return json.AsString(json.Member(json.root(), "hash")) == options.hash && said.steps == state.steps;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+void CheckWholeTrace(const std::string& path, std::uint64_t bytes) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (fs::exists(status) && !fs::is_regular_file(status)) return;
+  const std::uintmax_t size = fs::file_size(path, error);
+  if (!error && size >= bytes) return;
+  throw IoError(path, std::string(fs::exists(status) ? "is shorter than the run wrote it" : "is missing") +
+                          ", though the run was done; --force runs it anew");
+}
+
 // The state of an earlier process of the same run, or nothing where the folder is new.
 std::optional<Json> EarlierState(const Paths& paths, const FolderOptions& options) {
   std::error_code error;
   if (!fs::exists(paths.state, error)) {
-    if (!options.force && !IsEmptyFolder(options.path)) Refuse(options.path, "the folder holds other files than a run's");
+    if (!options.force) CheckHasNothingElse(paths, options);
     return std::nullopt;
   }
   if (options.force) return std::nullopt;
@@ -136,19 +189,22 @@ RunReport RunInFolder(const RunConfig& config, const KernelTable& kernels, const
   const FolderLock lock(options.path);
   const std::optional<Json> earlier = EarlierState(paths, options);
 
-  std::error_code error;
-  if (earlier && fs::exists(paths.summary, error)) {
+  TraceState trace_state;
+  if (earlier) {
     FieldsFromJson(*earlier, earlier->Member(earlier->root(), "summary"), report.summary);
+    FieldsFromJson(*earlier, earlier->Member(earlier->root(), "trace"), trace_state);
+  }
+  std::error_code error;
+  if (earlier && SaysDone(paths.summary, options, report.summary)) {
+    CheckWholeTrace(paths.trace, trace_state.bytes);
     report.end = RunReport::End::kWasDone;
     report.resumed_at = report.summary.steps;
     return report;
   }
 
   Run run(config, kernels);
-  TraceState trace_state;
   if (earlier) {
     run.Restore(*earlier, earlier->root());
-    FieldsFromJson(*earlier, earlier->Member(earlier->root(), "trace"), trace_state);
     report.resumed_at = run.summary().steps;
   } else {
     fs::remove(paths.summary, error);

@@ -50,8 +50,9 @@ struct RunReport {
 };
 
 // Runs `config` in the folder, or goes on where an earlier process with the same hash stopped, or finds that it is done. keep_going is called every few
-// hundredths of a second; false: the state is saved and the report says kInterrupted. Errors: InputError (kConfig) where the folder holds another run (another hash) or other files,
-// and force is not set; IoError where another process runs there, or as the file system has it (what was written stays valid); those of Run.
+// hundredths of a second; false: the state is saved and the report says kInterrupted. A folder that has what a run leaves that was killed before its first state counts as new.
+// Errors: InputError (kConfig) where the folder holds another run (another hash), other files or a run whose final.json is missing, and force is not set; IoError where another
+// process runs there, where the run is done but its trace is not all there, or as the file system has it (what was written stays valid); those of Run.
 RunReport RunInFolder(const RunConfig& config, const KernelTable& kernels, const FolderOptions& options,
                       const std::function<bool(const RunProgress&)>& keep_going);
 

@@ -9,7 +9,21 @@
 
 namespace scaletrace {
 
-std::string SingleStep(const Json& json, const JsonValue& object, const KernelTable& kernels, const PrecisionOptions& precision) {
+namespace {
+
+// A parameter of the step: one that only the rounding to float32 makes 0 was not meant to be 0.
+float Parameter(const Json& json, const JsonValue& value, const std::string& allowed) {
+  const float number = json.AsF32(value);
+  if (number == 0 && json.AsF64(value) != 0) json.Fail(value, "found a number that is too small for float32, which holds 0 or at least 1.4e-45; allowed: " + allowed);
+  return number;
+}
+
+}  // namespace
+
+std::string SingleStep(const Json& json, const JsonValue& given, const KernelTable& kernels, const PrecisionOptions& precision) {
+  const JsonValue* input = json.Find(given, "input");
+  if (input != nullptr) json.AllowKeys(given, {"kind", "input", "output"});
+  const JsonValue& object = input != nullptr ? *input : given;
   json.AllowKeys(object, {"params", "x", "y", "loss_scale", "good_steps", "lr", "growth_interval"});
   const JsonValue& params = json.Member(object, "params");
   json.AllowKeys(params, {"w", "b"});
@@ -17,17 +31,18 @@ std::string SingleStep(const Json& json, const JsonValue& object, const KernelTa
   const std::vector<float> b = json.AsF32List(json.Member(params, "b"));
   const Json::Matrix x = json.AsF32Matrix(json.Member(object, "x"));
   const Json::Matrix y = json.AsF32Matrix(json.Member(object, "y"));
-  const auto must_fit = [&](std::size_t found, std::size_t allowed, const JsonValue& at, const std::string& what) {
-    if (found != allowed) json.Fail(at, "found " + std::to_string(found) + " " + what + "; allowed: " + std::to_string(allowed));
+  const auto must_fit = [&](std::size_t found, const char* one, const char* more, std::size_t allowed, const JsonValue& at, const std::string& why) {
+    if (found == allowed) return;
+    json.Fail(at, "found " + std::to_string(found) + " " + (found == 1 ? one : more) + ", " + why + "; allowed: " + std::to_string(allowed));
   };
-  must_fit(b.size(), w.columns, json.Member(params, "b"), "entries, w has another number of columns");
-  must_fit(x.columns, w.rows, json.Member(object, "x"), "columns, w has another number of rows");
-  must_fit(y.rows, x.rows, json.Member(object, "y"), "rows, x has another number");
-  must_fit(y.columns, w.columns, json.Member(object, "y"), "columns, w has another number");
+  must_fit(b.size(), "entry", "entries", w.columns, json.Member(params, "b"), "w has another number of columns");
+  must_fit(x.columns, "column", "columns", w.rows, json.Member(object, "x"), "w has another number of rows");
+  must_fit(y.rows, "row", "rows", x.rows, json.Member(object, "y"), "x has another number");
+  must_fit(y.columns, "column", "columns", w.columns, json.Member(object, "y"), "w has another number");
 
   JaxStep policy;
   const JsonValue& scale = json.Member(object, "loss_scale");
-  policy.init_scale = json.AsF32(scale);
+  policy.init_scale = Parameter(json, scale, "a number > 0, or \"inf\"");
   if (!(policy.init_scale > 0)) json.FailFound(scale, "a number > 0, or \"inf\"");
   const JsonValue& interval = json.Member(object, "growth_interval");
   policy.growth_interval = json.AsInteger(interval);
@@ -38,7 +53,7 @@ std::string SingleStep(const Json& json, const JsonValue& object, const KernelTa
   if (policy.good_steps < 0 || policy.good_steps >= policy.growth_interval) {
     json.FailFound(good, "an integer from 0 to " + std::to_string(policy.growth_interval - 1) + " (below growth_interval)");
   }
-  const float lr = json.AsF32(json.Member(object, "lr"));
+  const float lr = Parameter(json, json.Member(object, "lr"), "any number");
 
   LinearModel model(kernels, precision, {x.rows, x.columns, w.columns});
   model.SetParameters(w.entries, b);

@@ -62,9 +62,10 @@ std::string Story(const Summary& s) {
     say("The policy raised at " + step(s.raised_at) + ", with the scale at " + ToScaleText(s.scale_last) +
         ": the public implementation stops training there.");
   } else if (s.inf_since >= 0) {
-    say("The scale grew to inf at " + step(s.inf_since) + " and stays there: every step since was skipped, and nothing can bring it back.");
+    say((s.inf_since == 0 ? "The scale was inf from the start" : "The scale grew to inf at " + step(s.inf_since)) +
+        " and stays there: every step since was skipped, and nothing can bring it back.");
   } else if (s.zero_since >= 0) {
-    say("The scale fell to 0 at " + step(s.zero_since) + " and stays there.");
+    say((s.zero_since == 0 ? "The scale was 0 from the start" : "The scale fell to 0 at " + step(s.zero_since)) + " and stays there.");
   } else if (in_a_row >= 10) {
     say((never_updated ? "Every step" : "Every step since " + step(s.skipping_since)) + " was skipped" +
         (s.unchanged_since >= 0 ? ", with the scale at " + ToScaleText(s.scale_last) + " since " + step(s.unchanged_since) : "") + ".");

@@ -28,19 +28,19 @@ PolicyOptions Steps(std::vector<std::string> keys, std::vector<std::string> sett
 
 TEST_CASE("policy prints a row a step and one more as CSV") {
   CHECK(Printed(Steps({"jax-step"}, {"init_scale=1024", "growth_interval=3"}, "FFFO", PolicyOutput::kCsv)) ==
-        "step,loss_scale,grads_finite,event,good_steps\n"
-        "0,1024,1,,0\n"
-        "1,1024,1,,1\n"
-        "2,1024,1,growth,2\n"
-        "3,2048,0,backoff,0\n"
-        "4,1024,,,0\n");
+        "step,loss_scale,grads_finite,event,good_steps,applied\n"
+        "0,1024,1,,0,1\n"
+        "1,1024,1,,1,1\n"
+        "2,1024,1,growth,2,1\n"
+        "3,2048,0,backoff,0,0\n"
+        "4,1024,,,0,\n");
 }
 
 TEST_CASE("policy ends with the failed step where the policy raises") {
   CHECK(Printed(Steps({"deepspeed"}, {"init_scale=2", "hysteresis=1"}, "2O F", PolicyOutput::kCsv)) ==
-        "step,loss_scale,grads_finite,event,step_number,last_overflow,hysteresis_left\n"
-        "0,2,0,backoff,0,-1,1\n"
-        "1,1,0,raise,1,0,1\n");
+        "step,loss_scale,grads_finite,event,step_number,last_overflow,hysteresis_left,applied\n"
+        "0,2,0,backoff,0,-1,1,0\n"
+        "1,1,0,raise,1,0,1,0\n");
 }
 
 TEST_CASE("policy prints JSON that reads back") {
@@ -101,7 +101,9 @@ TEST_CASE("policy says what is wrong with its options") {
           "te-delayed scales tensors or layers, not one loss");
   PolicyOptions amax = Steps({"pytorch"}, {}, "F", PolicyOutput::kCsv);
   amax.amax_file = "x";
-  refused(amax, "--amax-file is for policies that scale tensors: te-delayed, ms-amp, ms-amp-fixed, adaloss");
+  refused(amax,
+          "--amax-file is for policies that look at the largest |gradient|, or that scale tensors: openseq2seq-logmax, "
+          "openseq2seq-logmax-fixed, te-delayed, ms-amp, ms-amp-fixed, adaloss");
 }
 
 TEST_CASE("policy drives the tensor policies by a file of amax") {
@@ -117,7 +119,7 @@ TEST_CASE("policy drives the tensor policies by a file of amax") {
   };
   CHECK(with("# amax\n2 448\n4, inf\n") == "step,scale_0,scale_1\n0,1,1\n1,224,1\n2,112,1\n");
   CHECK_THROWS_WITH(with("1 2\n3\n"),
-                    ContainsSubstring(path + ":2: found 1 numbers; allowed: 2, as in the first step"));
+                    ContainsSubstring(path + ":2: found 1 number; allowed: 2, as in the first step"));
   CHECK_THROWS_WITH(with("1 x\n"), ContainsSubstring(path + ":1: found x; allowed: a number, inf or NaN"));
   CHECK_THROWS_WITH(with("\n"), ContainsSubstring("found no step"));
   options.settings = {"history=4"};
@@ -128,7 +130,7 @@ TEST_CASE("policy drives the tensor policies by a file of amax") {
   CHECK(with("4\n1\n") == "step,scale_0\n0,1\n1,112\n2,448\n");
   options.keys = {"adaloss"};
   options.settings = {};
-  CHECK_THROWS_WITH(with("1\n"), ContainsSubstring("found 1 numbers; allowed: 6 for each layer"));
+  CHECK_THROWS_WITH(with("1\n"), ContainsSubstring("found 1 number; allowed: 6 for each layer"));
   CHECK(with("0 1e-6 0 0.01 512 1e-6\n") == "step,scale_0\n0,1\n1,16\n");
   std::remove(path.c_str());
 }
