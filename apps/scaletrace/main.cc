@@ -98,6 +98,8 @@ int Main(int argc, char** argv) {
     arguments.resize(std::min<std::size_t>(arguments.size(), 1));
     arguments.push_back("--help");
   }
+  // All that stands behind the format's name are values, -1 and -inf too: there is nothing for a -- to part.
+  if (arguments[0] == "formats") std::erase(arguments, "--");
   const std::string& first = arguments[0];
   std::vector<std::string_view> names = {"help", "version"};
   for (const Command& command : kCommands) names.push_back(command.name);

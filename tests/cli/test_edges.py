@@ -4,7 +4,9 @@ import csv
 import io
 import json
 import os
+import pathlib
 import re
+import resource
 import signal
 import subprocess
 import time
@@ -24,23 +26,26 @@ def rows(text):
 
 
 class Signals(Case):
-    def start(self, *args):
+    def start(self, *args, out="out"):
+        """A run that has begun, and takes signals."""
         config = self.write("endless.yaml", ENDLESS)
-        out = self.folder / "out"
+        out = self.folder / out
         process = subprocess.Popen([PROGRAM, "run", config, "--out", out, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        while not (out / "final.json").exists():
+        caught = 0
+        while not (out / "final.json").exists() or not caught >> (signal.SIGTERM - 1) & 1:
             time.sleep(0.001)
+            caught = int(re.search(r"^SigCgt:\s*(\w+)", pathlib.Path("/proc/%d/status" % process.pid).read_text(), re.M)[1], 16)
         return process, out
 
     def test_a_signal_that_comes_twice_saves_the_state_once(self):
         for first, second in [(signal.SIGTERM, signal.SIGTERM), (signal.SIGINT, signal.SIGTERM), (signal.SIGTERM, signal.SIGINT)]:
-            process, out = self.start()
+            process, out = self.start(out="%d-%d" % (first, second))
             process.send_signal(first)
             for _ in range(20):
                 process.send_signal(second)  # after its end this does nothing
                 time.sleep(0.0005)
             _, errors = process.communicate(timeout=30)
-            self.assertEqual(process.returncode, 128 + first)
+            self.assertIn(process.returncode, (128 + first, 128 + second))  # two that wait are delivered in any order
             self.assertIn(ENDS, errors)
             steps = json.loads((out / "final.json").read_text())["next_step"]
             self.assertIn("interrupted after step %d of" % steps, errors)
@@ -54,7 +59,6 @@ class Signals(Case):
         steps = report["summary"]["steps"]
         self.assertEqual(json.loads((out / "final.json").read_text())["next_step"], steps)
         process, _ = self.start("--json")
-        time.sleep(0.05)
         process.send_signal(signal.SIGINT)
         text, _ = process.communicate(timeout=30)
         self.assertEqual(json.loads(text)["resumed_at"], steps)
@@ -70,7 +74,7 @@ class ClosedFiles(Case):
         self.write("bad.yaml", "data: {kind: given, file: nowhere.json}\n")
         self.assertEqual(self.shell('"$P" run tiny.yaml --out good --quiet <&- >&- 2>&-').returncode, 0)
         self.assertEqual((self.folder / "good" / "config.yaml").read_text(), TINY.format(steps=20))
-        self.assertEqual(self.shell('"$P" run tiny.yaml --out good --force --set scaler.init_scale=0 <&- >&- 2>&-').returncode, 3)
+        self.assertEqual(self.shell('"$P" run tiny.yaml --out good --force --set scaler.init_scale=0 <&- >&- 2>&-').returncode, 2)
         for name in ("config.yaml", "config.resolved.yaml", "trace.csv", "final.json", "summary.json", "run.json"):
             self.assertNotIn("scaletrace: ", (self.folder / "good" / name).read_text().replace("scaletrace: simulate", ""), name)
         self.assertEqual(self.shell('"$P" run bad.yaml --out bad <&- >&- 2>&-').returncode, 3)
@@ -172,12 +176,16 @@ class Words(Case):
 
     def test_data_without_memory_for_it_is_wrong_data(self):
         config = self.write("huge.yaml", TINY.format(steps=1))
-        done = run("run", config, "--out", self.folder / "out", "--set", "data.samples=60000000", "--set", "data.features=1000000")
+        little = 1 << 30  # bytes
+        done = run("run", config, "--out", self.folder / "out", "--set", "data.samples=20000", "--set", "data.features=100000",
+                   preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (little, little)))
         self.assertEqual(done.returncode, 3, done.stderr)
 
     def test_a_limit_that_is_a_default_is_not_said_to_be_in_the_text(self):
-        message = self.fails(2, "policy", "colossalai", "--set", "init_scale=2^40", "--events", "F")
-        self.assertRegex(message, r"--set: max_scale: found \S+ \(the default\); allowed: .*init_scale, 1\.?0995")
+        message = self.fails(2, "policy", "dynamic", "--set", "init_scale=2^30", "--events", "F")
+        self.assertEqual(message, "--set: max_scale: found 16777216 (the default); allowed: none, or at least init_scale, 1073741824")
+        message = self.fails(2, "config", self.write("limit.yaml", "scaler: {policy: dynamic, init_scale: 4, max_scale: 2}\n"))
+        self.assertTrue(message.endswith("limit.yaml:1: scaler.max_scale: found 2; allowed: none, or at least init_scale, 4"), message)
 
     def test_one_is_not_many(self):
         for key, value, word in (("b", [0.1, 0.2], "2 entries, w has"), ("b", [], "0 entries, w has")):
@@ -221,7 +229,7 @@ class CommandLine(Case):
         inputs = "\n".join(json.dumps(json.loads(line)["input"]) for line in lines)
         args = ("step", "--format", name, "--profile", profile)
         self.assertEqual(self.ok(*args, golden / "steps.jsonl").stdout, self.ok(*args, input=inputs).stdout)
-        self.assertIn("unknown", self.fails(3, "step", input=json.dumps({"input": STEP, "more": 1})))
+        self.assertIn('found the key "more"', self.fails(3, "step", input=json.dumps({"input": STEP, "more": 1})))
         self.assertIn("input.lr", self.fails(3, "step", input=json.dumps({"input": {**STEP, "lr": "x"}})))
 
 
@@ -263,7 +271,6 @@ class PolicySteps(Case):
         for policy in ("bmtrain", "bmtrain-fixed"):
             self.assertEqual(self.ok("policy", policy, "--set", "factor=0.5", "--set", "growth_interval=1", "--events", "F").stderr, "")
             self.assertIn("does not grow", self.ok("policy", policy, "--set", "factor=1", "--events", "F").stderr)
-        self.assertIn("does not grow", self.ok("policy", "pytorch", "--set", "growth_factor=0.5", "--events", "F").stderr)
 
     def test_a_list_of_keys_may_have_blanks_and_no_holes(self):
         self.assertEqual(self.table("--compare", "pytorch, flax", "--events", "FO"), self.table("--compare", "pytorch,flax", "--events", "FO"))

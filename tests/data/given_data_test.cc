@@ -60,7 +60,7 @@ TEST_CASE("what is wrong with a JSON file is said with file, line, key, found an
   CHECK_THAT(ErrorOf("{\"y\": [[1]]}"), ContainsSubstring("x"));
   CHECK_THAT(ErrorOf("{\"x\": [[1]]}"), ContainsSubstring("y"));
   CHECK_THAT(ErrorOf("{\"x\": [[1], [2]],\n \"y\": [[1]]}"),
-             ContainsSubstring("data.json:2: y: found 1 rows; allowed: 2"));
+             ContainsSubstring("data.json:2: y: found 1 row; allowed: 2"));
   CHECK_THAT(ErrorOf("{\"x\": [[1, 2],\n [3]], \"y\": [[1], [2]]}"), ContainsSubstring("data.json:2: x[1]"));
   CHECK_THAT(ErrorOf("{\"x\": [], \"y\": []}"), ContainsSubstring("data.json:1: x"));
   CHECK_THAT(ErrorOf("{\"x\": [[]], \"y\": [[1]]}"), ContainsSubstring("data.json:1: x"));
