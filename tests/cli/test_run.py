@@ -289,7 +289,8 @@ class Interruptions(Case):
             if trace.exists():
                 text = trace.read_bytes()
                 self.assertTrue(self.whole["trace.csv"].startswith(text))
-                self.assertTrue(text == b"" or text.endswith(b"\n"))
+                # The system copies page by page: only the one line that lies on a page's end can be cut, and only there.
+                self.assertTrue(text.endswith(b"\n") or len(text) % 4096 == 0)
             if (out / "summary.json").exists():
                 self.assertEqual(contents(out), self.whole)
                 shutil.rmtree(out)
