@@ -490,28 +490,33 @@ def main(arguments):
         prog="plot.py",
         description="Draws a trace: the loss above, the loss scale below, a mark for each event.",
         epilog="examples:  plot.py runs/quickstart   plot.py trace.csv -o figure.pdf --title 'growth every 50'")
-    parser.add_argument("trace", metavar="TRACE|RUNFOLDER", help="a trace (CSV), or a folder with a trace.csv in it")
+    parser.add_argument(
+        "traces", metavar="TRACE|RUNFOLDER", nargs="+",
+        help="a trace (CSV), or a folder with a trace.csv in it; several: a picture of each")
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="what to write: .png, .svg or .pdf (default: a PNG beside the trace)")
     parser.add_argument("--title", help="default: the run's name; '' for none")
     options = parser.parse_args(arguments)
 
-    path = os.path.join(options.trace, "trace.csv") if os.path.isdir(options.trace) else options.trace
-    output = options.output or os.path.splitext(path)[0] + ".png"
-    if os.path.splitext(output)[1].lower() not in FORMATS:
-        parser.error(f"cannot write '{output}': the name must end in {', '.join(FORMATS)}")
-    if os.path.realpath(output) == os.path.realpath(path):
-        parser.error(f"'{output}' would overwrite the trace")
-    title = options.title
-    if title is None:
-        folder = os.path.dirname(os.path.abspath(path))
-        title = name_of(folder) or os.path.splitext(os.path.basename(path))[0]
-    try:
-        save(draw(read_trace(path), title), output)
-    except DataError as error:
-        sys.stderr.write(f"plot.py: error: {error}\n")
-        return EXIT_DATA
-    print(output)
+    if options.output is not None and len(options.traces) > 1:
+        parser.error(f"found {len(options.traces)} traces with one --output; allowed: one trace, or no --output")
+    paths = [os.path.join(trace, "trace.csv") if os.path.isdir(trace) else trace for trace in options.traces]
+    for path in paths:
+        output = options.output or os.path.splitext(path)[0] + ".png"
+        if os.path.splitext(output)[1].lower() not in FORMATS:
+            parser.error(f"cannot write '{output}': the name must end in {', '.join(FORMATS)}")
+        if os.path.realpath(output) == os.path.realpath(path):
+            parser.error(f"'{output}' would overwrite the trace")
+        title = options.title
+        if title is None:
+            folder = os.path.dirname(os.path.abspath(path))
+            title = name_of(folder) or os.path.splitext(os.path.basename(path))[0]
+        try:
+            save(draw(read_trace(path), title), output)
+        except DataError as error:
+            sys.stderr.write(f"plot.py: error: {error}\n")
+            return EXIT_DATA
+        print(output)
     return 0
 
 

@@ -294,6 +294,19 @@ class PlotTest(unittest.TestCase):
             with self.subTest(bad):
                 self.assert_error(self.plot(self.write(good + [bad])), 3, *words)
 
+    def test_several_traces_get_a_picture_each(self):
+        folders = []
+        for name in ("a", "b"):
+            folders.append(os.path.join(self.folder, name))
+            os.mkdir(folders[-1])
+            os.rename(self.write(quiet_rows(3)), os.path.join(folders[-1], "trace.csv"))
+        done = self.plot(*folders)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.split(), [os.path.join(folder, "trace.png") for folder in folders])
+        for folder in folders:
+            self.assertTrue(os.path.exists(os.path.join(folder, "trace.png")))
+        self.assert_error(self.plot(*folders, "-o", "x.png"), 2, "found 2 traces with one --output")
+
     def test_wrong_usage_exits_with_2(self):
         trace = self.write(quiet_rows(3))
         self.assert_error(self.plot(), 2, "usage:")
