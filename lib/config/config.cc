@@ -546,9 +546,7 @@ void CheckTogether(const RunConfig& config, const Source& source) {
     std::string message = problem->message;
     const std::size_t end = message.find(';');
     if (!source.given.contains(path) && end != std::string::npos) message.insert(end, " (the default)");
-    std::vector<std::string> givers = {path, "scaler.policy", "scaler"};
-    if (message.find("init_scale") != std::string::npos) givers.insert(givers.begin() + 1, "scaler.init_scale");
-    source.FailAt(givers, path, message);
+    source.FailAt({path, "scaler.policy", "scaler.init_scale", "scaler"}, path, message);
   }
 }
 

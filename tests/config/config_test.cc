@@ -194,9 +194,9 @@ TEST_CASE("Parameters that do not go together are blamed where the text has them
         "c.yaml:2: scaler.good_steps: found 5; allowed: below growth_interval, 5");
   // The one to blame has its default here: the policy's line.
   CHECK(Refusal("scaler:\n  init_scale: 0.5\n  policy: megatron\n", {}) ==
-        "c.yaml:3: scaler.min_scale: found 1; allowed: at most init_scale, 0.5");
+        "c.yaml:3: scaler.min_scale: found 1 (the default); allowed: at most init_scale, 0.5");
   CHECK(Refusal("scaler:\n  init_scale: 0.5\n", {"scaler.policy=megatron"}) ==
-        "--set: scaler.min_scale: found 1; allowed: at most init_scale, 0.5");
+        "--set: scaler.min_scale: found 1 (the default); allowed: at most init_scale, 0.5");
 }
 
 TEST_CASE("Odd parameters that a public policy takes are warned about") {

@@ -63,7 +63,7 @@ TEST_CASE("What the projects refuse is refused, with the key and the allowed ran
   refused("fairseq2", "factor=1", "factor: found 1; allowed: a number > 1");
   refused("megatron", "backoff_factor=0", "backoff_factor: found 0; allowed: a number > 0 and < 1");
   refused("megatron", "hysteresis=0", "hysteresis: found 0; allowed: an integer from 1");
-  refused("megatron", "init_scale=0.5", "min_scale: found 1; allowed: at most init_scale, 0.5");
+  refused("megatron", "init_scale=0.5", "min_scale: found 1 (the default); allowed: at most init_scale, 0.5");
   refused("colossalai", "max_scale=1000", "max_scale: found 1000; allowed: at least init_scale, 65536");
   refused("mindspore-manager", "init_scale=0.5", "init_scale: found 0.5; allowed: a number >= 1");
   refused("mindspore-scaler", "factor=1.5", "factor: found 1.5");
@@ -81,8 +81,8 @@ TEST_CASE("Our own policies are strict") {
   refused("dynamic", {"init_scale=inf"}, "init_scale: found inf");
   refused("dynamic", {"growth_factor=0.5"}, "growth_factor: found 0.5; allowed: a number > 1");
   refused("dynamic", {"hysteresis=0"}, "hysteresis: found 0; allowed: an integer from 1 to 2147483647");
-  refused("dynamic", {"init_scale=0.5"}, "min_scale: found 1; allowed: none, or at most init_scale, 0.5");
-  refused("dynamic", {"init_scale=2^30"}, "max_scale: found 16777216; allowed: none, or at least init_scale");
+  refused("dynamic", {"init_scale=0.5"}, "min_scale: found 1 (the default); allowed: none, or at most init_scale, 0.5");
+  refused("dynamic", {"init_scale=2^30"}, "max_scale: found 16777216 (the default); allowed: none, or at least init_scale");
   refused("dynamic", {"min_scale=none", "floor_mode=gate"},
           "floor_mode: found gate; allowed: clamp, where min_scale is none");
   refused("dynamic", {"max_scale=none", "cap_mode=gate"},
