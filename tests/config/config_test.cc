@@ -84,7 +84,10 @@ TEST_CASE("Numbers go straight from decimals to float32") {
   CHECK(Policy0(Parse("scaler: {init_scale: inf}")).init_scale == std::numeric_limits<float>::infinity());
   CHECK(Policy0(Parse("scaler: {init_scale: 2^127}")).init_scale == 0x1p127f);
   CHECK(Policy0(Parse("scaler: {init_scale: 3.4028235e38}")).init_scale == std::numeric_limits<float>::max());
-  CHECK(std::get<Sgd>(Parse("optimizer: {lr: 1e-60}").optimizer).lr == 0.0f);
+  CHECK(std::get<Sgd>(Parse("optimizer: {lr: 1e-45}").optimizer).lr == 0x1p-149f);
+  CHECK(std::get<Sgd>(Parse("optimizer: {lr: 0.0e-60}").optimizer).lr == 0.0f);
+  CHECK(Refusal("optimizer: {lr: 1e-60}", {}) ==
+        "c.yaml:1: optimizer.lr: found 1e-60 (too small for float32); allowed: a number >= 0");
 }
 
 TEST_CASE("Overrides are applied in order, over the file and over each other") {
