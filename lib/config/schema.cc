@@ -144,6 +144,7 @@ class SchemaVisitor {
     properties_.push_back({std::string(field.key), inner.Schema(field.doc)});
   }
 
+  void Add(std::string_view key, std::string_view schema) { properties_.push_back({std::string(key), std::string(schema)}); }
   std::string Schema(std::string_view doc, std::string_view head = "") const {
     std::string text = "{" + std::string(head) + Break(1) + "\"description\": " + ToJsonString(doc) + "," + Break(1) +
                        "\"type\": \"object\",";
@@ -259,14 +260,24 @@ class ReferenceVisitor {
   std::string sections_;
 };
 
+// No key of a run: lib/sweep reads it, and says more than a schema can.
+constexpr std::string_view kSweepSchema =
+    R"({"description": "many runs of this config, for `scaletrace sweep`", "type": "object", "additionalProperties": false, "properties": {)"
+    R"("axes": {"description": "key paths, each with its values: a list, or grid, range, logrange, log2range, random; zip or list of several", "type": "object"}, )"
+    R"("repeat": {"description": "so many seeds of each combination", "type": "integer", "minimum": 1}, )"
+    R"("where": {"description": "a condition; combinations for which it is false are left out", "type": "string"}, )"
+    R"("cap": {"description": "at most so many runs, taken evenly", "type": "integer", "minimum": 1}, )"
+    R"("keep_traces": {"description": "of which runs the trace is kept: none, all, diverged, trouble, sample N", "type": "string"}}})";
+
 }  // namespace
 
 std::string JsonSchema() {
   SchemaVisitor visitor(0);
   const RunConfig config;
   RunConfig::Visit(config, visitor);
+  visitor.Add("sweep", kSweepSchema);
   return visitor.Schema(
-             "a scaletrace run",
+             "a scaletrace run, or with the key sweep many of them",
              "\n  \"$schema\": \"http://json-schema.org/draft-07/schema#\",\n  \"title\": \"scaletrace config\",") +
          "\n";
 }

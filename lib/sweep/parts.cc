@@ -108,7 +108,7 @@ std::optional<Head> ParseHead(std::string_view line) {
 }
 
 // Reads one part's records as far as they are whole. False where the file has no whole first line: then it holds nothing yet.
-bool ReadPart(const PlanFacts& facts, std::uint32_t index, Part& part, std::vector<DoneRange>& ranges) {
+bool ReadPart(const PlanFacts& facts, std::uint32_t index, const std::function<bool()>& keep_going, Part& part, DoneRuns& done) {
   const Descriptor file(::open(part.path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) {
     if (errno == ENOENT) return false;  // removed since the folder was listed
@@ -129,6 +129,10 @@ bool ReadPart(const PlanFacts& facts, std::uint32_t index, Part& part, std::vect
   part.shard = {*number, *count};
   std::uint64_t offset = end + 1;
   while (true) {
+    if (!keep_going()) {
+      done.interrupted = true;
+      return true;
+    }
     head = ReadAt(file.get(), offset, kLongestHead, part.path);
     end = head.find('\n');
     if (end == std::string::npos) break;
@@ -136,14 +140,10 @@ bool ReadPart(const PlanFacts& facts, std::uint32_t index, Part& part, std::vect
     if (!parsed || parsed->end > facts.runs) break;
     offset += end + 1;
     const std::string rows = ReadAt(file.get(), offset, parsed->bytes, part.path);
-    if (rows.size() != parsed->bytes || SumOf(parsed->first, parsed->end, parsed->failed, rows) != parsed->sum) {
-      offset -= end + 1;
-      break;
-    }
-    ranges.push_back({parsed->first, parsed->end, parsed->failed, index, offset, parsed->bytes});
+    if (rows.size() != parsed->bytes || SumOf(parsed->first, parsed->end, parsed->failed, rows) != parsed->sum) break;
+    done.ranges.push_back({parsed->first, parsed->end, parsed->failed, index, offset, parsed->bytes});
     offset += parsed->bytes;
   }
-  part.damaged = static_cast<std::uint64_t>(info.st_size) > offset;
   return true;
 }
 
@@ -153,8 +153,8 @@ std::uint64_t RunOf(std::string_view line, const std::string& path) {
   return *run;
 }
 
-// Hands out all rows in chunks of whole lines, each run once and in order.
-void ForEachChunk(const DoneRuns& done, const std::function<void(std::string_view)>& chunk) {
+// Hands out all rows in chunks of whole lines, each run once and in order, until chunk() says false, which it then returns.
+bool ForEachChunk(const DoneRuns& done, const std::function<bool(std::string_view)>& chunk) {
   std::uint64_t next = 0;
   int open_part = -1;
   std::optional<Descriptor> file;
@@ -170,9 +170,10 @@ void ForEachChunk(const DoneRuns& done, const std::function<void(std::string_vie
     if (rows.size() != range.bytes) throw IoError(path, "became shorter while it was read");
     std::string_view rest = rows;
     while (!rest.empty() && RunOf(rest, path) < next) rest.remove_prefix(std::min(rest.find('\n'), rest.size() - 1) + 1);
-    chunk(rest);
+    if (!chunk(rest)) return false;
     next = range.end;
   }
+  return true;
 }
 
 }  // namespace
@@ -236,6 +237,10 @@ void PartWriter::Append(std::uint64_t first, std::uint64_t end, std::uint64_t fa
 void PartWriter::Sync() {
   if (fd_ < 0) return;
   if (::fsync(fd_) != 0 && errno != EINVAL && errno != EROFS) throw IoError(path_, "cannot write", errno);
+  if (named_) return;
+  const Descriptor directory(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory.get() >= 0) ::fsync(directory.get());
+  named_ = true;
 }
 
 std::vector<std::pair<std::uint64_t, std::uint64_t>> DoneRuns::Missing(std::uint64_t first, std::uint64_t end) const {
@@ -270,7 +275,7 @@ std::uint64_t DoneRuns::Failed() const {
   return failed;
 }
 
-DoneRuns ReadParts(const SweepFolder& folder, const PlanFacts& facts) {
+DoneRuns ReadParts(const SweepFolder& folder, const PlanFacts& facts, const std::function<bool()>& keep_going) {
   std::vector<std::string> paths;
   std::error_code error;
   for (fs::directory_iterator it(folder.parts, error), end; !error && it != end; it.increment(error)) {
@@ -282,7 +287,8 @@ DoneRuns ReadParts(const SweepFolder& folder, const PlanFacts& facts) {
   for (const std::string& path : paths) {
     Part part;
     part.path = path;
-    if (ReadPart(facts, static_cast<std::uint32_t>(done.parts.size()), part, done.ranges)) done.parts.push_back(std::move(part));
+    if (ReadPart(facts, static_cast<std::uint32_t>(done.parts.size()), keep_going, part, done)) done.parts.push_back(std::move(part));
+    if (done.interrupted) break;
   }
   std::sort(done.ranges.begin(), done.ranges.end(), [](const DoneRange& a, const DoneRange& b) {
     return a.first != b.first ? a.first < b.first : a.end != b.end ? a.end > b.end : a.part < b.part;
@@ -297,10 +303,11 @@ void ForEachRow(const DoneRuns& done, const std::function<void(std::string_view)
       row(rows.substr(0, end));
       rows.remove_prefix(std::min(end + 1, rows.size()));
     }
+    return true;
   });
 }
 
-void WriteResults(const SweepFolder& folder, const PlanFacts& facts, const DoneRuns& done) {
+bool WriteResults(const SweepFolder& folder, const PlanFacts& facts, const DoneRuns& done, const std::function<bool()>& keep_going) {
   SCALETRACE_CHECK(done.Missing(0, facts.runs).empty());
   // One process at a time may use the temporary name; the lock goes with the process.
   const std::string lock_path = folder.parts + "/results.lock";
@@ -314,12 +321,17 @@ void WriteResults(const SweepFolder& folder, const PlanFacts& facts, const DoneR
     if (file.get() < 0) throw IoError(temporary, "cannot create", errno);
     try {
       std::string buffer = facts.header + "\n";
-      ForEachChunk(done, [&](std::string_view rows) {
+      const bool all = ForEachChunk(done, [&](std::string_view rows) {
         buffer += rows;
-        if (buffer.size() < (std::size_t{1} << 20)) return;
+        if (buffer.size() < (std::size_t{1} << 20)) return true;
         WriteAll(file.get(), buffer, folder.results);
         buffer.clear();
+        return keep_going();
       });
+      if (!all) {
+        ::unlink(temporary.c_str());
+        return false;
+      }
       WriteAll(file.get(), buffer, folder.results);
       if (::fsync(file.get()) != 0) throw IoError(folder.results, "cannot write", errno);
     } catch (...) {
@@ -330,6 +342,7 @@ void WriteResults(const SweepFolder& folder, const PlanFacts& facts, const DoneR
   if (std::rename(temporary.c_str(), folder.results.c_str()) != 0) throw IoError(folder.results, "cannot replace", errno);
   const Descriptor directory(::open(folder.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (directory.get() >= 0) ::fsync(directory.get());
+  return true;
 }
 
 }  // namespace scaletrace

@@ -83,6 +83,7 @@ class PartWriter {
   std::string folder_, path_, first_line_;
   std::atomic<int> fd_ = -1;
   bool failed_ = false;
+  bool named_ = false;  // the folder's entry of it is on the disk
 };
 
 // One record of a part.
@@ -96,13 +97,13 @@ struct Part {
   std::string path;
   Shard shard;
   std::int64_t written_at = 0;  // seconds since 1970: last write
-  bool damaged = false;         // something follows the last whole record
 };
 
 // All that the parts of a folder hold. Ranges are sorted and may overlap: processes that were started on the same work wrote the same rows.
 struct DoneRuns {
   std::vector<Part> parts;
   std::vector<DoneRange> ranges;
+  bool interrupted = false;  // keep_going said false: the rest was not read
 
   // The runs of [first, end) that no range has, in order.
   std::vector<std::pair<std::uint64_t, std::uint64_t>> Missing(std::uint64_t first, std::uint64_t end) const;
@@ -110,14 +111,16 @@ struct DoneRuns {
   std::uint64_t Failed() const;  // among the ranges, those that overlap counted once
 };
 
-// Parts of another plan are an InputError (kData): files of two sweeps are mixed. Memory: per record, not per row.
-DoneRuns ReadParts(const SweepFolder& folder, const PlanFacts& facts);
+// Parts of another plan are an InputError (kData): files of two sweeps are mixed. Memory: per record, not per row. keep_going, here and below, is asked at every
+// record; gigabytes of rows take a while.
+DoneRuns ReadParts(const SweepFolder& folder, const PlanFacts& facts, const std::function<bool()>& keep_going = [] { return true; });
 
 // Calls row(line) for every row of the parts, in order of the runs, each run once; `line` without its end.
 void ForEachRow(const DoneRuns& done, const std::function<void(std::string_view line)>& row);
 
-// Writes results.csv from parts that miss nothing: complete, on the disk, in its place by rename. Waits while another process does the same.
-void WriteResults(const SweepFolder& folder, const PlanFacts& facts, const DoneRuns& done);
+// Writes results.csv from parts that miss nothing: complete, on the disk, in its place by rename. Waits while another process does the same. False, and nothing is
+// written, where keep_going said false.
+bool WriteResults(const SweepFolder& folder, const PlanFacts& facts, const DoneRuns& done, const std::function<bool()>& keep_going = [] { return true; });
 
 }  // namespace scaletrace
 

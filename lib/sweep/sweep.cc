@@ -404,7 +404,13 @@ SweepReport RunSweep(const SweepPlan& plan, const KernelTable& kernels, const Sw
   const ShardLock lock(folder, options.shard);
   if (Exists(folder.results)) return was_done();  // by the process that had the lock
 
-  const DoneRuns earlier = ReadParts(folder, facts);
+  const auto interrupted = [&] {
+    report.end = SweepReport::End::kInterrupted;
+    return report;
+  };
+  const auto may_go_on = [&] { return keep_going(report.progress); };
+  const DoneRuns earlier = ReadParts(folder, facts, may_go_on);
+  if (earlier.interrupted) return interrupted();
   WorkList work(facts, options.shard, earlier);
   report.progress.done = report.progress.total - work.count();
   report.failed = earlier.Failed();
@@ -442,12 +448,10 @@ SweepReport RunSweep(const SweepPlan& plan, const KernelTable& kernels, const Sw
     report.failed += report.progress.invalid;
     workers.Rethrow();
   }
-  if (report.progress.done < report.progress.total) {
-    report.end = SweepReport::End::kInterrupted;
-    return report;
-  }
+  if (report.progress.done < report.progress.total) return interrupted();
   if (options.shard.count == 1) {
-    WriteResults(folder, facts, ReadParts(folder, facts));
+    const DoneRuns all = ReadParts(folder, facts, may_go_on);
+    if (all.interrupted || !WriteResults(folder, facts, all, may_go_on)) return interrupted();
     RemoveOwnParts(folder);
     report.complete = true;
   }

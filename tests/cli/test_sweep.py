@@ -524,6 +524,16 @@ class Shipped(Case):
         self.assertLess(float(points[middle, 0]["final_loss"]), 1e-3)
         self.assertGreater(float(points[low, 0]["final_loss"]), 1)
 
+    def test_policies_with_hysteresis_keep_their_scale_and_none_diverges(self):
+        groups = self.group("sweep-policies", "scaler.policy")
+        median = {(policy,): statistics.median(float(r["scale_median"]) for r in rows) for (policy,), rows in groups.items()}
+        skipped = {(policy,): statistics.median(int(r["skipped"]) for r in rows) for (policy,), rows in groups.items()}
+        self.assertEqual({r["verdict"] for r in groups["none",]}, {"diverged"})
+        for patient in ("deepspeed", "megatron"):
+            for other in ("pytorch", "jax-step", "flax", "keras"):
+                self.assertGreater(median[patient,], 10 * median[other,])
+                self.assertGreater(skipped[patient,], skipped[other,])
+
     def test_starts_and_growth_do_what_the_head_of_the_file_says(self):
         groups = self.group("sweep-init-scale", "scaler.init_scale", "scaler.growth_interval")
         loss = {k: statistics.median(float(r["final_loss"]) for r in rows) for k, rows in groups.items()}

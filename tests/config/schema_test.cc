@@ -181,6 +181,19 @@ TEST_CASE("The schema takes the shipped configs") {
   CHECK(seen > 0);
 }
 
+TEST_CASE("The schema takes the shipped sweeps, and refuses a sweep with another key") {
+  const Validator validator(JsonSchema());
+  int seen = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(std::string(SCALETRACE_SOURCE_DIR) + "/configs/sweeps")) {
+    INFO(entry.path());
+    CHECK(validator.Accepts(ReadFile(entry.path().string(), 1 << 20)));
+    ++seen;
+  }
+  CHECK(seen > 0);
+  CHECK_FALSE(validator.Accepts("sweep: {axis: {seed: [1, 2]}}\n"));
+  CHECK_FALSE(validator.Accepts("sweep: {repeat: 0}\n"));
+}
+
 TEST_CASE("The schema refuses what is plainly wrong") {
   const Validator validator(JsonSchema());
   for (const std::string text :
