@@ -2,7 +2,7 @@
 # (Not `env python3`: Debian's matplotlib belongs to Debian's interpreter, and another python3 may stand first on PATH.)
 """Draws a trace: the loss above, the loss scale below as steps on a log2 axis, with a mark for each event.
 
-Reads trace.csv as the program writes it (or any CSV with its columns) and writes one PNG, SVG or PDF. What the columns
+Reads trace.csv as the program writes it (or any CSV with its columns) and writes a PNG, SVG or PDF, or an HTML page to zoom in. What the columns
 and events mean is settled in lib/trace and lib/base/event.h; this file only shows them.
 """
 
@@ -25,11 +25,12 @@ try:
     from matplotlib.path import Path
     from matplotlib.transforms import ScaledTranslation
 except ImportError as missing:
-    sys.stderr.write(f"plot.py: error: {missing}; on Debian and Ubuntu: apt-get install python3-matplotlib\n")
+    sys.stderr.write(f"{os.environ.get('SCALETRACE_CALLED_AS', 'plot.py')}: error: {missing}; on Debian and Ubuntu: apt-get install python3-matplotlib\n")
     sys.exit(3)
 
 EXIT_USAGE, EXIT_DATA = 2, 3
-FORMATS = (".png", ".svg", ".pdf")
+FORMATS = (".png", ".svg", ".pdf", ".html")
+CALLED_AS = os.environ.get("SCALETRACE_CALLED_AS", "plot.py")  # the program hands `scaletrace plot` over to this file
 
 # Line thinning: at most four points (first, lowest, highest, last) for each of this many slices of the x axis. That
 # is finer than the pixels of the picture, so the thinned line looks like the full one.
@@ -47,7 +48,18 @@ OVERFLOWS = ("raise", "floor", "forgiven", "backoff", "overflow")  # events of s
 
 
 class Trace:
-    """Arrays, one entry a row: step, loss, scale, good (float; good may be None), skipped (bool), event (in EVENTS)."""
+    """Arrays, one entry a row: step, loss, scale, good (float; good may be None), skipped (bool), event (in EVENTS).
+
+    x, x_end: where on the x axis the row begins and ends. x_name: what that axis counts. format: of the output gradient.
+    """
+
+    def __len__(self):
+        return len(self.step)
+
+    def keep(self, rows):
+        for name, values in vars(self).items():
+            if isinstance(values, np.ndarray):
+                setattr(self, name, values[rows])
 
 
 def read_trace(path):
@@ -92,7 +104,43 @@ def read_trace(path):
             trace.event[trace.skipped] = EVENTS.index("overflow")
     else:
         trace.skipped = np.isin(trace.event, [EVENTS.index(name) for name in OVERFLOWS])
+    trace.x_name, trace.x, trace.x_end = "step", trace.step, trace.step + 1
+    trace.epoch = table["epoch"] if "epoch" in wanted else None
+    trace.skipped_total = table["skipped_total"] if "skipped_total" in wanted else None
+    trace.format = None
     return trace
+
+
+def place(path, trace, x_name, span):
+    """Puts the rows on another x axis (update, epoch), and keeps those that reach into span, (from, to) of that axis."""
+    trace.x_name = x_name
+    if x_name == "update":
+        if trace.skipped_total is not None:
+            before = trace.skipped_total - trace.skipped
+        elif trace.step[0] == 0 and (np.diff(trace.step) == 1).all():
+            before = np.cumsum(trace.skipped) - trace.skipped
+        else:
+            raise DataError(f"{path}: --x update needs a trace of every step, or its column 'skipped_total'")
+        trace.x = trace.step - before
+        trace.x_end = trace.x + ~trace.skipped
+    elif x_name == "epoch":
+        if trace.epoch is None:
+            raise DataError(f"{path}: --x epoch needs the column 'epoch' (trace.columns in the config)")
+        # Within an epoch the steps lie evenly; the last epoch, which may be cut short, takes the pace of the longest.
+        first = np.flatnonzero(np.diff(trace.epoch, prepend=trace.epoch[0] - 1) > 0)
+        begins, epochs = trace.step[first], trace.epoch[first]
+        pace = np.max(np.diff(begins) / np.diff(epochs)) if len(first) > 1 else trace.step[-1] + 1 - begins[0]
+        begins, epochs = np.append(begins, max(begins[-1] + pace, trace.step[-1] + 1)), np.append(epochs, epochs[-1] + 1)
+        trace.x, trace.x_end = np.interp(trace.step, begins, epochs), np.interp(trace.step + 1, begins, epochs)
+    if span:
+        rows = (trace.x_end >= span[0]) & (trace.x <= span[1])
+        if not rows.any():
+            raise DataError(f"{path}: no row between {x_name} {span[0]:g} and {span[1]:g}; "
+                            f"the trace has {trace.x[0]:g} to {trace.x[-1]:g}")
+        trace.keep(rows)
+
+
+WANTED = ("step", "loss", "loss_scale", "good_steps", "grads_finite", "event", "epoch", "skipped_total")
 
 
 def wanted_columns(path, header):
@@ -104,7 +152,7 @@ def wanted_columns(path, header):
         raise DataError(f"{path}: neither a column 'grads_finite' nor one 'event' {found}")
     if len(set(header)) != len(header):
         raise DataError(f"{path}: a column stands twice in the header {found}")
-    return [name for name in ("step", "loss", "loss_scale", "good_steps", "grads_finite", "event") if name in header]
+    return [name for name in WANTED if name in header]
 
 
 def read_table(path, file, header, wanted, complete):
@@ -270,25 +318,169 @@ STYLE = {
 }
 
 
-def draw(trace, title):
+def set_style():
     matplotlib.rcdefaults()  # not the user's matplotlibrc: the same trace gives the same picture everywhere
     matplotlib.rcParams.update(STYLE)
+
+
+# Of each format: floor(log2) of its largest number, of its smallest normal and of its smallest subnormal number, as
+# `scaletrace formats` lists them.
+FORMAT_EXPONENTS = {
+    "float32": (127, -126, -149), "tfloat32": (127, -126, -136), "bfloat16": (127, -126, -133),
+    "float16": (15, -14, -24), "float8_e5m2": (15, -14, -16), "float8_e4m3fn": (8, -6, -9), "float8_e4m3": (7, -6, -9),
+    "float8_e3m4": (3, -2, -6), "float8_e5m2fnuz": (15, -15, -17), "float8_e4m3fnuz": (7, -7, -10),
+    "float6_e3m2fn": (4, -2, -4), "float6_e2m3fn": (2, 0, -3), "float4_e2m1fn": (2, 0, -1),
+}  # fmt: skip
+
+
+def limit_of(format_name):
+    """(log2 of the first power of two that the format cannot hold, words), or None."""
+    if format_name not in FORMAT_EXPONENTS or format_name == "float32":
+        return None
+    return FORMAT_EXPONENTS[format_name][0] + 1, f"largest {format_name}"
+
+
+def format_of(folder, tensor="output_gradient"):
+    """The format of this tensor in the run in this folder, or None: of a line that the program wrote."""
+    try:
+        with open(os.path.join(folder, "config.resolved.yaml"), encoding="utf-8", errors="replace") as file:
+            found = re.search(rf"^  {tensor}: \{{format: (\w+)", file.read(), re.MULTILINE)
+            return found.group(1) if found else None
+    except OSError:
+        return None
+
+
+# Runs on one pair of axes: told apart by colour (Okabe and Ito's, safe for the colour-blind), dashes and marker.
+RUN_STYLES = [
+    ("#0072b2", "-", "o"), ("#d55e00", (0, (5, 1.5)), "s"), ("#009e73", (0, (1.2, 1.2)), "^"),
+    ("#1a1a1a", (0, (5, 1.5, 1.2, 1.5)), "D"), ("#cc79a7", (0, (8, 2)), "v"), ("#e69f00", (0, (3, 1, 1, 1, 1, 1)), "P"),
+    ("#56b4e9", (0, (2.5, 2.5)), "X"),
+]  # fmt: skip
+
+
+def log2_of(scale):
+    with np.errstate(divide="ignore"):
+        level = np.log2(scale)
+    return np.where(np.isfinite(level), level, np.nan)
+
+
+def draw_overlay(traces, names, title, log):
+    """Several runs: their losses above, their scales below; a filled mark at each growth, a hollow one at each overflow."""
+    set_style()
+    figure, (upper, lower) = plt.subplots(
+        2, 1, sharex=True, figsize=(6.0, 4.5), gridspec_kw={"height_ratios": (1, 1.15), "hspace": 0.1})
+    upper.patch.set_gid("panel-loss")
+    lower.patch.set_gid("panel-scale")
+    known = np.concatenate([trace.loss[np.isfinite(trace.loss)] for trace in traces])
+    if known.size and (known > 0).all() and (log or known.max() > 30 * known.min()):
+        upper.set_yscale("log")
+    handles = []
+    for number, trace in enumerate(traces):
+        colour, dashes, marker = RUN_STYLES[number % len(RUN_STYLES)]
+        loss = np.where(np.isfinite(trace.loss), trace.loss, np.nan)
+        upper.plot(*thin_line(trace.x, loss), color=colour, linestyle=dashes, linewidth=1, gid=f"run{number}-loss")
+        level = log2_of(trace.scale)
+        changes = np.flatnonzero(np.append(True, ~(level[1:] == level[:-1])))
+        x = np.append(np.repeat(trace.x[changes], 2)[1:], trace.x_end[-1])
+        lower.plot(*thin_line(x, np.repeat(level[changes], 2)), color=colour, linestyle=dashes, linewidth=1,
+                   gid=f"run{number}-scale")  # fmt: skip
+        joins = follows(trace)
+        for kind, codes, face in (("growth", ("growth", "ceiling"), colour), ("overflow", OVERFLOWS, "white")):
+            rows = np.unique(np.concatenate([marked_rows(trace, EVENTS.index(code), joins) for code in codes]))
+            rows = rows[np.isfinite(level[rows])].astype(np.int64)
+            if len(rows):
+                marks = thin_marks(trace.x[rows], level[rows], max(trace.x_end[-1] - trace.x[0], 1e-9), 20, most=400)
+                lower.plot(*marks, marker, color=colour, markerfacecolor=face, markersize=3.2 if len(rows) < 120 else 2,
+                           markeredgewidth=0.7, gid=f"run{number}-{kind}", zorder=4)  # fmt: skip
+        handles.append(plt.Line2D([], [], color=colour, linestyle=dashes, marker=marker, markersize=4, label=names[number]))
+    low, high = lower.get_ylim()
+    ticks = list(power_ticks(np.floor(low), np.ceil(high)))
+    lower.set_yticks(ticks, [f"$2^{{{int(tick)}}}$" for tick in ticks])
+    lower.set_ylim(low, high)
+    upper.set_ylabel("loss")
+    lower.set_ylabel("loss scale")
+    lower.set_xlabel(traces[0].x_name + "        (filled mark: growth, hollow: overflow)")
+    upper.tick_params(axis="x", which="both", length=0, labelbottom=False)
+    for axes in (upper, lower):
+        axes.grid(axis="y", color="#dddddd", linewidth=0.5, zorder=0.5)
+        axes.set_axisbelow(True)
+        axes.margins(x=0.012)
+    if title:
+        upper.set_title(plain(title), fontsize=10, fontweight="bold", loc="left", pad=8)
+    below = lower.transAxes + ScaledTranslation(0, -36 / 72, figure.dpi_scale_trans)
+    for handle in handles:
+        handle.set_label(plain(handle.get_label()))
+    lower.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0), bbox_transform=below, frameon=False,
+                 ncol=min(3, len(handles)), fontsize=8, handlelength=3.2, borderaxespad=0)  # fmt: skip
+    figure.align_ylabels()
+    return figure
+
+
+def plain(text):
+    return text.replace("$", r"\$")
+
+
+def write_html(traces, names, title, path, log):
+    """The same as a page that can be zoomed and asked for values; one file, with nothing to fetch."""
+    try:
+        from plotly import graph_objects
+        from plotly.subplots import make_subplots
+    except ImportError:
+        raise DataError("a page (.html) needs plotly; on Debian and Ubuntu: apt-get install python3-plotly") from None
+    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.05)
+    dashes = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+    symbols = {"growth": "triangle-up", "ceiling": "triangle-up-open", "backoff": "triangle-down", "floor": "triangle-down-open",
+               "forgiven": "circle-open", "overflow": "x", "raise": "star"}  # fmt: skip
+    for number, (trace, name) in enumerate(zip(traces, names)):
+        colour = RUN_STYLES[number % len(RUN_STYLES)][0]
+        line = {"color": colour, "dash": dashes[number % len(dashes)], "width": 1.5}
+        group = {"legendgroup": name, "mode": "lines", "line": line}
+        x, y = thin_line(trace.x, np.where(np.isfinite(trace.loss), trace.loss, np.nan))
+        figure.add_trace(graph_objects.Scattergl(x=x, y=y, name=name, **group), row=1, col=1)
+        level = log2_of(trace.scale)
+        changes = np.flatnonzero(np.append(True, ~(level[1:] == level[:-1])))
+        x = np.append(np.repeat(trace.x[changes], 2)[1:], trace.x_end[-1])
+        x, y = thin_line(x, np.repeat(level[changes], 2))
+        figure.add_trace(graph_objects.Scattergl(x=x, y=y, name=name, showlegend=False, **group), row=2, col=1)
+        joins = follows(trace)
+        for code, event in enumerate(EVENTS[1:], 1):
+            rows = marked_rows(trace, code, joins).astype(np.int64)
+            if len(rows):
+                x, y = thin_marks(trace.x[rows], level[rows], max(trace.x_end[-1] - trace.x[0], 1e-9), 20)
+                marker = {"symbol": symbols[event], "size": 7, "color": BAD if event in OVERFLOWS else GOOD}
+                marker["line"] = {"width": 1, "color": colour}
+                label = event if len(traces) == 1 else f"{name}: {event}"
+                figure.add_trace(graph_objects.Scattergl(x=x, y=y, name=label, mode="markers", marker=marker), row=2, col=1)
+    figure.update_yaxes(title_text="loss", type="log" if log else "linear", row=1, col=1)
+    figure.update_yaxes(title_text="loss scale", tickprefix="2<sup>", ticksuffix="</sup>", row=2, col=1)
+    figure.update_xaxes(title_text=traces[0].x_name, row=2, col=1)
+    figure.update_layout(title_text=title, template="plotly_white", height=760, font_family="sans-serif")
+    text = figure.to_html(include_plotlyjs=True)
+    for number, name in enumerate(dict.fromkeys(re.findall(r'<div id="([-0-9a-f]{36})"', text))):
+        text = text.replace(name, f"plot{number}")  # drawn by lot, while the same input shall give the same bytes
+    write_file(path, lambda part: open(part, "w", encoding="utf-8").write(text))
+
+
+def draw(trace, title, log=False):
+    set_style()
     figure, (upper, lower) = plt.subplots(
         2, 1, sharex=True, figsize=(6.0, 4.3), gridspec_kw={"height_ratios": (1, 1.15), "hspace": 0.1})
 
-    first, last = trace.step[0], trace.step[-1] + 1  # a step holds its scale until the next one begins
+    first, last = trace.x[0], trace.x_end[-1]  # a step holds its scale until the next one begins
+    if last <= first:
+        last = first + 1
     margin = 0.012 * (last - first)
     lower.set_xlim(first - margin, last + margin)
     joins = follows(trace)
     shaded = shade_skipped(trace, joins, (upper, lower), last - first)
-    handles = draw_loss(upper, trace, joins)
-    handles += draw_scale(lower, trace, joins, last)
+    handles = draw_loss(upper, trace, joins, log)
+    handles += draw_scale(lower, trace, joins, last, limit_of(trace.format))
     if shaded:
         handles.append((shaded, "skipped steps"))
 
     upper.tick_params(axis="x", which="both", length=0, labelbottom=False)
     upper.spines["bottom"].set_visible(False)
-    lower.set_xlabel("step")
+    lower.set_xlabel(trace.x_name)
     lower.xaxis.get_major_locator().set_params(integer=True)
     lower.ticklabel_format(axis="x", style="plain", useOffset=False)
     if last - first >= 20000:
@@ -313,10 +505,10 @@ def shade_skipped(trace, joins, panels, width):
     runs = stretches(trace.skipped, joins)
     if not len(runs):
         return None
-    left, right, shade = trace.step[runs[:, 0]], trace.step[runs[:, 1]] + 1, SHADE
+    left, right, shade = trace.x[runs[:, 0]], trace.x_end[runs[:, 1]], SHADE
     hairline = 0.6 if len(runs) <= 80 else 0  # so that a single step among thousands is seen
-    if len(runs) > 400:
-        edges = np.linspace(trace.step[0], trace.step[0] + width, 401)
+    if len(runs) > 400 and trace.x_name != "update":  # (in updates, skipped steps have no width to share)
+        edges = np.linspace(trace.x[0], trace.x[0] + width, 401)
         through = np.cumsum(right - left)  # skipped steps up to and with each stretch
         before = np.append(0, through[:-1])
         skipped = np.interp(edges, np.column_stack((left, right)).ravel(), np.column_stack((before, through)).ravel())
@@ -332,26 +524,27 @@ def shade_skipped(trace, joins, panels, width):
     return plt.Rectangle((0, 0), 1, 1, facecolor=SHADE, edgecolor=SHADE)
 
 
-def draw_loss(axes, trace, joins):
+def draw_loss(axes, trace, joins, log=False):
     axes.patch.set_gid("panel-loss")
     axes.set_ylabel("loss")
+    width = max(trace.x_end[-1] - trace.x[0], 1e-9)
     loss = np.where(np.isfinite(trace.loss), trace.loss, np.nan)
     known = loss[~np.isnan(loss)]
     positive = known[known > 0]
-    logarithmic = bool(positive.size) and not (known < 0).any() and positive.max() > 30 * positive.min()
+    logarithmic = bool(positive.size) and not (known < 0).any() and (log or positive.max() > 30 * positive.min())
     handles = []
 
     if logarithmic:
         # Zeros, which a log axis has no place for, lie on its lower edge.
         bottom, top = np.log10(positive.min()), np.log10(positive.max())
-        pad = 0.06 * (top - bottom)
+        pad = 0.06 * (top - bottom) or 0.5
         bottom, top = bottom - pad * (3 if (known == 0).any() else 1), top + pad
         axes.set_yscale("log")
         bottom, top = max(bottom, -320), min(top, 308)
         axes.set_ylim(10.0**bottom, 10.0**top)
         zero = loss == 0
         if zero.any():
-            x, y = thin_marks(trace.step[zero], np.full(zero.sum(), 1.0), trace.step[-1] - trace.step[0] + 1, 1)
+            x, y = thin_marks(trace.x[zero], np.full(zero.sum(), 1.0), width, 1)
             low = axes.plot(x, 0.02 * y, "v", color=LOSS, markersize=3, markeredgewidth=0, clip_on=False,
                             transform=axes.get_xaxis_transform(), gid="loss-zero")[0]  # fmt: skip
             handles.append((low, "loss 0"))
@@ -365,7 +558,7 @@ def draw_loss(axes, trace, joins):
     else:
         axes.set_yticks([])
 
-    x, y = thin_line(trace.step, loss)
+    x, y = thin_line(trace.x, loss)
     axes.plot(x, y, color=LOSS, linewidth=1.1, gid="loss", zorder=3)
     alone = ~np.isnan(y)
     alone[1:] &= np.isnan(y[:-1])
@@ -378,11 +571,11 @@ def draw_loss(axes, trace, joins):
         runs = stretches(bad, np.diff(trace.step) == 1)
         at_top = axes.get_xaxis_transform()
         bars = mpl_collections.LineCollection(
-            [((trace.step[a], 0.985), (trace.step[b] + 1, 0.985)) for a, b in runs if b > a], transform=at_top,
+            [((trace.x[a], 0.985), (trace.x_end[b], 0.985)) for a, b in runs if b > a], transform=at_top,
             colors=LOSS, linewidths=2.2, zorder=4, gid="loss-nonfinite-stretch")  # fmt: skip
         axes.add_collection(bars, autolim=False)
         ends = np.unique(runs)
-        x, y = thin_marks(trace.step[ends], np.full(len(ends), 1.0), trace.step[-1] - trace.step[0] + 1, 1)
+        x, y = thin_marks(trace.x[ends], np.full(len(ends), 1.0), width, 1)
         mark = axes.plot(x, 0.985 * y, "D", color=LOSS, markersize=3.4, markeredgewidth=0, transform=at_top,
                          clip_on=False, gid="loss-nonfinite", zorder=4)[0]  # fmt: skip
         handles.append((mark, "loss inf or NaN"))
@@ -410,7 +603,7 @@ def label_decades(axes, bottom, top):
     axes.set_yticks([tick for tick in minor if bottom <= np.log10(tick) <= top], minor=True)
 
 
-def draw_scale(axes, trace, joins, end):
+def draw_scale(axes, trace, joins, end, limit=None):
     axes.patch.set_gid("panel-scale")
     axes.set_ylabel("loss scale")
     with np.errstate(divide="ignore"):
@@ -419,6 +612,11 @@ def draw_scale(axes, trace, joins, end):
     low, high = (np.floor(finite.min()), np.ceil(finite.max())) if finite.size else (0.0, 0.0)
     if high == low:
         low, high = low - 1, high + 1
+    if limit is not None:  # the largest number of the format, where the scale comes near it
+        if limit[0] - high > 4:
+            limit = None
+        else:
+            low, high = min(low, limit[0]), max(high, limit[0])
     span = high - low
     ticks = list(power_ticks(low, high)) if finite.size else []
     labels = [f"$2^{{{int(tick)}}}$" for tick in ticks]
@@ -437,9 +635,13 @@ def draw_scale(axes, trace, joins, end):
     axes.set_yticks(ticks, labels)
 
     # The step function as its corners: a row's scale holds until the next row, the last one's to the end of its step.
+    if limit is not None:
+        axes.axhline(limit[0], color=MUTED, linewidth=0.9, linestyle=(0, (5, 2)), zorder=1.5, gid="limit")
+        axes.annotate(limit[1], (1, limit[0]), xycoords=("axes fraction", "data"), xytext=(0, 2), textcoords="offset points",
+                      ha="right", fontsize=7, color=MUTED)
     same = (level[1:] == level[:-1]) | (np.isnan(level[1:]) & np.isnan(level[:-1]))
     changes = np.flatnonzero(np.append(True, ~same))
-    x = np.append(np.repeat(trace.step[changes], 2)[1:], end)
+    x = np.append(np.repeat(trace.x[changes], 2)[1:], end)
     x, y = thin_line(x, np.repeat(level[changes], 2))
     axes.plot(x, y, color=SCALE, linewidth=1.1 if len(x) < 500 else 0.7, gid="scale", solid_joinstyle="miter", zorder=3)
 
@@ -450,7 +652,7 @@ def draw_scale(axes, trace, joins, end):
     for name, (marker, relative, colour, side, words) in MARKS.items():
         if not len(rows[name]):
             continue
-        x, y = thin_marks(trace.step[rows[name]], level[rows[name]], end - trace.step[0], top - bottom)
+        x, y = thin_marks(trace.x[rows[name]], level[rows[name]], end - trace.x[0], top - bottom)
         look = {"marker": marker, "linestyle": "none", "color": colour, "markeredgewidth": 0}
         if marker in ("x", "o"):
             look.update(markeredgewidth=1.1, markeredgecolor=colour, markerfacecolor="white")
@@ -470,12 +672,11 @@ def power_ticks(low, high):
     return ticks
 
 
-def save(figure, path):
-    metadata = {".svg": {"Date": None, "Creator": "scaletrace"}, ".pdf": {"CreationDate": None}, ".png": {}}
-    extension = os.path.splitext(path)[1].lower()
+def write_file(path, write):
+    """What write(part) puts into a file beside it becomes the file at this path, or nothing does."""
     part = f"{path}.part"
     try:
-        figure.savefig(part, format=extension[1:], metadata=metadata[extension], bbox_inches="tight", pad_inches=0.06)
+        write(part)
         os.replace(part, path)
     except OSError as error:
         try:
@@ -485,36 +686,84 @@ def save(figure, path):
         raise DataError(f"{path}: {error.strerror or error}") from None
 
 
+def save(figure, path):
+    metadata = {".svg": {"Date": None, "Creator": "scaletrace"}, ".pdf": {"CreationDate": None}, ".png": {}}
+    extension = os.path.splitext(path)[1].lower()
+    write_file(path, lambda part: figure.savefig(
+        part, format=extension[1:], metadata=metadata[extension], bbox_inches="tight", pad_inches=0.06))
+    plt.close(figure)
+
+
+def parse_range(text):
+    found = re.fullmatch(r"([0-9.]*):([0-9.]*)", text)
+    try:
+        first, last = (float(part) if part else default for part, default in zip(found.groups(), (-np.inf, np.inf)))
+    except (AttributeError, ValueError):
+        raise argparse.ArgumentTypeError(f"'{text}' is not A:B, two numbers of which either may be left out") from None
+    if not first <= last:
+        raise argparse.ArgumentTypeError(f"'{text}' ends before it begins")
+    return first, last
+
+
+def load(path, options):
+    trace = read_trace(path)
+    trace.format = format_of(os.path.dirname(os.path.abspath(path)))
+    place(path, trace, options.x, options.range)
+    return trace
+
+
+def title_of(path):
+    return name_of(os.path.dirname(os.path.abspath(path))) or os.path.splitext(os.path.basename(path))[0]
+
+
+def names_of(paths):
+    """The runs' names, where each has one of its own; else their folders; else the paths as given."""
+    folders = [os.path.basename(os.path.dirname(os.path.abspath(path))) for path in paths]
+    for names in ([title_of(path) for path in paths], folders, paths):
+        if len(set(names)) == len(names):
+            return names
+    return [f"{path} ({number})" for number, path in enumerate(paths, 1)]
+
+
 def main(arguments):
     parser = argparse.ArgumentParser(
-        prog="plot.py",
+        prog=CALLED_AS,
         description="Draws a trace: the loss above, the loss scale below, a mark for each event.",
-        epilog="examples:  plot.py runs/quickstart   plot.py trace.csv -o figure.pdf --title 'growth every 50'")
+        epilog=f"examples:  {CALLED_AS} runs/quickstart   {CALLED_AS} trace.csv -o figure.pdf --title 'growth every 50'   "
+               f"{CALLED_AS} runs/a runs/b -o both.svg")
     parser.add_argument(
-        "traces", metavar="TRACE|RUNFOLDER", nargs="+",
-        help="a trace (CSV), or a folder with a trace.csv in it; several: a picture of each")
+        "traces", metavar="RUN|TRACE", nargs="+",
+        help="a trace (CSV), or a folder with a trace.csv in it; several: all in one picture with -o, else one of each")
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help="what to write: .png, .svg or .pdf (default: a PNG beside the trace)")
+        "-o", "--output", metavar="FILE",
+        help="what to write: .png, .svg, .pdf, or .html to zoom in (default: a PNG beside the trace)")
     parser.add_argument("--title", help="default: the run's name; '' for none")
+    parser.add_argument("--x", choices=("step", "update", "epoch"), default="step", help="what the x axis counts")
+    parser.add_argument("--range", type=parse_range, metavar="A:B", help="draw only this part of the x axis")
+    parser.add_argument("--log", action="store_true", help="a log axis for the loss, even where it spans little")
     options = parser.parse_args(arguments)
 
-    if options.output is not None and len(options.traces) > 1:
-        parser.error(f"found {len(options.traces)} traces with one --output; allowed: one trace, or no --output")
     paths = [os.path.join(trace, "trace.csv") if os.path.isdir(trace) else trace for trace in options.traces]
-    for path in paths:
-        output = options.output or os.path.splitext(path)[0] + ".png"
+    groups = [paths] if options.output else [[path] for path in paths]
+    for group in groups:
+        output = options.output or os.path.splitext(group[0])[0] + ".png"
         if os.path.splitext(output)[1].lower() not in FORMATS:
             parser.error(f"cannot write '{output}': the name must end in {', '.join(FORMATS)}")
-        if os.path.realpath(output) == os.path.realpath(path):
+        if any(os.path.realpath(output) == os.path.realpath(path) for path in group):
             parser.error(f"'{output}' would overwrite the trace")
         title = options.title
         if title is None:
-            folder = os.path.dirname(os.path.abspath(path))
-            title = name_of(folder) or os.path.splitext(os.path.basename(path))[0]
+            title = title_of(group[0]) if len(group) == 1 else ""
         try:
-            save(draw(read_trace(path), title), output)
+            traces = [load(path, options) for path in group]
+            if output.lower().endswith(".html"):
+                write_html(traces, names_of(group), title, output, options.log)
+            elif len(group) > 1:
+                save(draw_overlay(traces, names_of(group), title, options.log), output)
+            else:
+                save(draw(traces[0], title, options.log), output)
         except DataError as error:
-            sys.stderr.write(f"plot.py: error: {error}\n")
+            sys.stderr.write(f"{CALLED_AS}: error: {error}\n")
             return EXIT_DATA
         print(output)
     return 0

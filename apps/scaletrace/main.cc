@@ -35,6 +35,7 @@ constexpr Command kCommands[] = {
     {"check", "Check cases: configs whose trajectories must be what they were", &AddCheck},
     {"show", "Draw a trace in the terminal: scale, loss, events, what happened", &AddShow},
     {"diff", "Compare two traces: the first difference, and what is around it", &AddDiff},
+    {"plot", "Draw traces, histograms and sweeps as pictures (PNG, SVG, PDF, HTML)", &AddPlot},
     {"formats", "List the number formats", &AddFormats},
     {"configs", "List the shipped configs and what each shows", &AddConfigs},
     {"init", "Copy a shipped config here, to change it", &AddInit},

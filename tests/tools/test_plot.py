@@ -1,19 +1,31 @@
 """tools/plot.py on small traces made here: the marks of the SVG against the data, errors, the same bytes twice.
 
-Standard library only: plot.py itself runs under the interpreter that its first line names.
+Runs under the interpreter that plot.py's first line names, and imports plot.py once: a process a picture takes much longer.
 """
 
+import contextlib
+import importlib.util
+import io
 import math
 import os
 import re
 import subprocess
+import sys
 import tempfile
 import unittest
 import xml.etree.ElementTree as ElementTree
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 PLOT = os.path.join(ROOT, "tools", "plot.py")
-HAVE_MATPLOTLIB = subprocess.run(["/usr/bin/python3", "-c", "import matplotlib"], capture_output=True).returncode == 0
+PYTHON = "/usr/bin/python3"
+HAVE_MATPLOTLIB = importlib.util.find_spec("matplotlib") is not None
+if not HAVE_MATPLOTLIB and sys.executable != PYTHON and os.path.exists(PYTHON) and __name__ == "__main__":
+    os.execv(PYTHON, [PYTHON, "-B", *sys.argv])
+HAVE_PLOTLY = importlib.util.find_spec("plotly") is not None
+
+if HAVE_MATPLOTLIB:
+    sys.path.insert(0, os.path.dirname(PLOT))
+    import plot
 
 HEADER = "step,loss,loss_scale,good_steps,grads_finite,event\n"
 OVERFLOWS = ("raise", "floor", "forgiven", "backoff", "overflow")
@@ -60,7 +72,7 @@ class Picture:
         return bounding_box(self.groups[name].find("{http://www.w3.org/2000/svg}path").get("d"))
 
 
-@unittest.skipUnless(HAVE_MATPLOTLIB, "matplotlib is not installed for /usr/bin/python3")
+@unittest.skipUnless(HAVE_MATPLOTLIB, "matplotlib is not installed (Debian: python3-matplotlib)")
 class PlotTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -74,7 +86,13 @@ class PlotTest(unittest.TestCase):
         return path
 
     def plot(self, *arguments):
-        return subprocess.run([PLOT, *arguments], capture_output=True, text=True, timeout=120)
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                code = plot.main(list(arguments))
+            except SystemExit as end:
+                code = end.code
+        return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
     def picture(self, rows, header=HEADER, arguments=()):
         path = os.path.join(self.folder, "picture.svg")
@@ -233,7 +251,7 @@ class PlotTest(unittest.TestCase):
         self.write(quiet_rows(5))
         with open(os.path.join(self.folder, "config.resolved.yaml"), "w", encoding="utf-8") as file:
             file.write('seed: 7\nname: "cost is $5_000$ & <more>"\nsteps: 5\n')
-        done = self.plot(self.folder)
+        done = subprocess.run([PLOT, self.folder], capture_output=True, text=True, timeout=120)  # as people start it
         self.assertEqual(done.stdout, os.path.join(self.folder, "trace.png") + "\n", done.stderr)
         with open(os.path.join(self.folder, "trace.png"), "rb") as file:
             self.assertEqual(file.read(8), b"\x89PNG\r\n\x1a\n")
@@ -305,7 +323,79 @@ class PlotTest(unittest.TestCase):
         self.assertEqual(done.stdout.split(), [os.path.join(folder, "trace.png") for folder in folders])
         for folder in folders:
             self.assertTrue(os.path.exists(os.path.join(folder, "trace.png")))
-        self.assert_error(self.plot(*folders, "-o", "x.png"), 2, "found 2 traces with one --output")
+
+    def test_several_traces_with_one_output_are_overlaid_and_differ_in_dashes_and_markers(self):
+        traces = []
+        for number, at in enumerate((5, 9)):
+            rows = [row(i, 1 + i, 1024.0, "growth" if i == at else "backoff" if i == 30 else "") for i in range(40)]
+            traces.append(self.write(rows, name=f"run{number}.csv"))
+        path = os.path.join(self.folder, "both.svg")
+        self.assertEqual(self.plot(*traces, "-o", path).returncode, 0)
+        with open(path, encoding="utf-8") as file:
+            picture = Picture(file.read())
+        for number, at in enumerate((5, 9)):
+            self.assert_at_steps(picture.marks(f"run{number}-growth"), (at,), 39, picture)
+            self.assert_at_steps(picture.marks(f"run{number}-overflow"), (30,), 39, picture)
+        dashes, shapes = set(), set()
+        for number in range(2):
+            line = picture.groups[f"run{number}-loss"].find("{http://www.w3.org/2000/svg}path").get("style")
+            dashes.add(re.search("stroke-dasharray[^;]*|$", line).group(0))
+            shapes.add(len(picture.groups[f"run{number}-growth"].find(".//{http://www.w3.org/2000/svg}path").get("d")))
+        self.assertEqual((len(dashes), len(shapes)), (2, 2))
+
+    # ---- the x axis ----
+
+    def test_updates_leave_out_the_skipped_steps(self):
+        skipped = (3, 4, 11)
+        rows = [row(i, 1.0 + i, 1024.0, "growth" if i == 15 else "backoff" if i in skipped else "") for i in range(20)]
+        picture = self.picture(rows, arguments=("--x", "update"))
+        self.assert_at_steps(picture.marks("event-backoff"), (3, 3, 9), 16, picture)
+        self.assert_at_steps(picture.marks("event-growth"), (12,), 16, picture)
+        thinned = self.write([row(0, 1.0, 8.0), row(7, 1.0, 8.0)])
+        self.assert_error(self.plot(thinned, "--x", "update"), 3, "skipped_total")
+
+    def test_epochs_are_spread_evenly_over_their_steps(self):
+        header = HEADER[:-1] + ",epoch\n"
+        rows = [row(i, 1.0 + i, 8.0, "growth" if i in (6, 9) else "")[:-1] + f",{i // 4}\n" for i in range(12)]
+        picture = self.picture(rows, header, ("--x", "epoch"))
+        left, right, _, _ = picture.panel("panel-scale")
+        unit = (right - left) / (3 * 1.024)
+        for (x, _), epoch in zip(picture.marks("event-growth"), (1.5, 2.25)):
+            self.assertAlmostEqual(x, left + unit * (0.012 * 3 + epoch), delta=0.01)
+        self.assert_error(self.plot(self.write(quiet_rows(3)), "--x", "epoch"), 3, "'epoch'")
+
+    def test_a_range_keeps_its_rows_only(self):
+        rows = [row(i, 1.0, 8.0, "growth" if i in (5, 50, 95) else "") for i in range(100)]
+        self.assertEqual(len(self.picture(rows, arguments=("--range", "40:60")).marks("event-growth")), 1)
+        self.assertEqual(len(self.picture(rows, arguments=("--range", "40:")).marks("event-growth")), 2)
+        self.assert_error(self.plot(self.write(rows), "--range", "400:500"), 3, "no row between step 400 and 500")
+        self.assert_error(self.plot(self.write(rows), "--range", "5"), 2, "A:B")
+        self.assert_error(self.plot(self.write(rows), "--range", "9:5"), 2, "ends before it begins")
+
+    def test_a_log_axis_can_be_asked_for(self):
+        rows = [row(i, loss, 8.0) for i, loss in enumerate((1.0, 4.0, 2.0))]
+        low, high, middle = [-y for _, y in self.picture(rows, arguments=("--log",)).line("loss")]
+        self.assertAlmostEqual((high - low) / (middle - low), 2, places=3)
+
+    def test_the_largest_number_of_the_format_is_a_line_where_the_scale_comes_near_it(self):
+        with open(os.path.join(self.folder, "config.resolved.yaml"), "w", encoding="utf-8") as file:
+            file.write("precision:\n  output_gradient: {format: float16, rounding: nearest-even}\n")
+        picture = self.picture([row(0, 1, 2.0**14), row(1, 1, 2.0**18, "overflow"), row(2, 1, 2.0**16, "overflow")])
+        self.assertAlmostEqual(picture.line("limit")[0][1], picture.marks("event-overflow")[1][1], delta=0.01)
+        self.assertNotIn("limit", self.picture([row(0, 1, 2.0), row(1, 1, 4.0)]).groups)
+
+    @unittest.skipUnless(HAVE_PLOTLY, "plotly is not installed (Debian: python3-plotly)")
+    def test_a_page_has_all_that_it_needs_and_the_same_bytes_twice(self):
+        trace, texts = self.write([row(i, 1.0, 8.0, "floor" if i == 7 else "") for i in range(20)]), []
+        for name in ("a.html", "b.html"):
+            path = os.path.join(self.folder, name)
+            self.assertEqual(self.plot(trace, "-o", path).returncode, 0)
+            with open(path, encoding="utf-8") as file:
+                texts.append(file.read())
+        self.assertEqual(*texts)
+        self.assertIsNone(re.search(r"<script[^>]*\ssrc=", texts[0]))
+        self.assertGreater(len(texts[0]), 1_000_000)  # the library stands in it
+        self.assertIn('"name":"floor"', texts[0])
 
     def test_wrong_usage_exits_with_2(self):
         trace = self.write(quiet_rows(3))
