@@ -725,6 +725,28 @@ def names_of(paths):
     return [f"{path} ({number})" for number, path in enumerate(paths, 1)]
 
 
+def draw_hist(parser, options):
+    import plot_hist
+
+    if len(options.traces) > 1 and options.output:
+        parser.error("--hist draws one run into one --output")
+    for run in options.traces:
+        path = os.path.join(run, "histograms.csv") if os.path.isdir(run) else run
+        output = options.output or os.path.splitext(path)[0] + ".png"
+        if os.path.splitext(output)[1].lower() not in FORMATS[:3]:
+            parser.error(f"cannot write '{output}' with --hist: the name must end in {', '.join(FORMATS[:3])}")
+        name = format_of(os.path.dirname(os.path.abspath(path)), options.tensor)
+        title = title_of(path) if options.title is None else options.title
+        set_style()
+        try:
+            save(plot_hist.draw_histograms(path, options.tensor, name, FORMAT_EXPONENTS.get(name), title), output)
+        except (DataError, plot_hist.HistogramError) as error:
+            sys.stderr.write(f"{CALLED_AS}: error: {error}\n")
+            return EXIT_DATA
+        print(output)
+    return 0
+
+
 def main(arguments):
     parser = argparse.ArgumentParser(
         prog=CALLED_AS,
@@ -741,7 +763,12 @@ def main(arguments):
     parser.add_argument("--x", choices=("step", "update", "epoch"), default="step", help="what the x axis counts")
     parser.add_argument("--range", type=parse_range, metavar="A:B", help="draw only this part of the x axis")
     parser.add_argument("--log", action="store_true", help="a log axis for the loss, even where it spans little")
+    parser.add_argument("--hist", action="store_true",
+                        help="draw histograms.csv of RUN instead: exponents against the range of the format")  # fmt: skip
+    parser.add_argument("--tensor", default="output_gradient", help="of which tensor (default: output_gradient)")
     options = parser.parse_args(arguments)
+    if options.hist:
+        return draw_hist(parser, options)
 
     paths = [os.path.join(trace, "trace.csv") if os.path.isdir(trace) else trace for trace in options.traces]
     groups = [paths] if options.output else [[path] for path in paths]
