@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/number.h"
+#include "model/precision.h"
 #include "numerics/format.h"
 #include "numerics/format_text.h"
 #include "scaletrace/commands.h"
@@ -50,6 +51,8 @@ Action AddFormats(CLI::App& command) {
                                         "The format to show in full. Values behind it, decimal numbers, inf, -inf "
                                         "or nan: show what it makes of them");
   command.add_flag("--markdown", *markdown, "Print docs/formats.md")->excludes(one);
+  auto presets = std::make_shared<bool>(false);
+  command.add_flag("--presets", *presets, "List the presets of precision.preset instead: which role has which format")->excludes(one);
   // As a positional the parser would take -inf for an option. So all values are what it has left over, in their order.
   command.prefix_command();
   const auto help = std::make_shared<FormatsHelp>();
@@ -59,7 +62,7 @@ Action AddFormats(CLI::App& command) {
       "Examples:\n"
       "  scaletrace formats float8_e4m3fn                one format: its range and its codes\n"
       "  scaletrace formats float16 0.1 65520 1e-8 -inf  what it makes of these, in every rounding mode");
-  return [&command, name, markdown] {
+  return [&command, name, markdown, presets] {
     std::vector<std::string> values = command.remaining();
     std::erase(values, "--");
     if (name->empty()) {
@@ -67,7 +70,7 @@ Action AddFormats(CLI::App& command) {
         throw InputError(InputError::Kind::kConfig, {},
                          "found '" + Printable(values.front()) + "'; allowed: the name of a format before it");
       }
-      Print(*markdown ? FormatsMarkdown() : FormatsTable());
+      Print(*presets ? PresetTable() : *markdown ? FormatsMarkdown() : FormatsTable());
       return 0;
     }
     const Format& format = FormatNamed(*name);

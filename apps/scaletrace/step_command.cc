@@ -80,7 +80,7 @@ bool IsWhole(std::string_view line) {
 struct StepOptions {
   std::string file = "-";
   std::string target;
-  PrecisionOptions precision;
+  PrecisionOptions precision = {.compute = "bfloat16"};
   std::string profile = "strict";
 };
 

@@ -36,6 +36,13 @@ std::array<std::uint32_t, 4> RandomBits(std::uint64_t seed, Stream stream, std::
   return {bits[0], bits[1], bits[2], bits[3]};
 }
 
+std::uint32_t RoundingBits(std::uint64_t seed, std::uint64_t step, std::uint32_t tensor, std::uint32_t index) {
+  const r123::Philox4x32::ctr_type counter = {
+      {index, static_cast<std::uint32_t>(step), static_cast<std::uint32_t>(Stream::kRounding) + 256 * tensor, static_cast<std::uint32_t>(step >> 32)}};
+  const r123::Philox4x32::key_type key = {{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>(seed >> 32)}};
+  return r123::Philox4x32()(counter, key)[0];
+}
+
 double Uniform(std::uint64_t seed, Stream stream, std::uint64_t index) {
   const auto bits = RandomBits(seed, stream, index);
   return Fraction(Join(bits[0], bits[1]));

@@ -26,6 +26,11 @@ enum class Stream : std::uint32_t {
 // 128 random bits. Counter words: index low, index high, stream, 0; key: seed low, seed high.
 std::array<std::uint32_t, 4> RandomBits(std::uint64_t seed, Stream stream, std::uint64_t index);
 
+// The 32 bits that stochastic rounding uses for one entry of one tensor in one step: word 0 of Philox with the counter words index, step low,
+// kRounding + 256 tensor, step high; key: seed low, seed high. No other stream has such a counter. tensor: 1 .. 2^24 - 1; what the numbers
+// mean: kernels/step_rounding.h.
+std::uint32_t RoundingBits(std::uint64_t seed, std::uint64_t step, std::uint32_t tensor, std::uint32_t index);
+
 // Uniform in [0, 1), a multiple of 2^-53. Words 0 and 1 of RandomBits.
 double Uniform(std::uint64_t seed, Stream stream, std::uint64_t index);
 

@@ -163,7 +163,14 @@ class Reader {
 
   template <class T>
   void Group(const Field& field, T& group) {
-    Reader inner(source_, Take(field.key), Join(path_, field.key));
+    const YamlNode* node = Take(field.key);
+    if constexpr (requires { T::kShorthand; }) {
+      if (node != nullptr && node->kind == YamlNode::Kind::kScalar) {
+        ShorthandReader<T> shorthand = {*this, *node, Join(path_, field.key)};
+        return T::Visit(group, shorthand);
+      }
+    }
+    Reader inner(source_, node, Join(path_, field.key));
     T::Visit(group, inner);
     inner.Finish();
   }
@@ -213,6 +220,18 @@ class Reader {
   }
 
  private:
+  // Reads a plain value that stands for one key of a group.
+  template <class G>
+  struct ShorthandReader {
+    const Reader& reader;
+    const YamlNode& node;
+    std::string path;
+    template <class T>
+    void Value(const Field& field, T& value) {
+      if (field.key == G::kShorthand) reader.Read(field, node, path, value);
+    }
+  };
+
   // The alternatives of a Kind in this mapping, and which one is in use.
   struct Kinds {
     std::string_view tag;
@@ -540,6 +559,10 @@ void CheckTogether(const RunConfig& config, const Source& source) {
                     "found " + config.trace.columns[i] + " twice; allowed: each column once");
     }
   }
+  if (const auto problem = FindProblem(config.precision)) {
+    const std::string path = "precision." + problem->key;
+    source.FailAt({path, "precision.custom", "precision"}, path, problem->message);
+  }
   if (const auto problem = FindProblem(config.scaler)) {
     const std::string path = "scaler." + std::string(problem->key);
     // A default that another key does not go with was not found in the text.
@@ -567,6 +590,11 @@ class YamlWriter {
   }
   template <class T>
   void Group(const Field& field, const T& group) {
+    if constexpr (requires { T::kShorthand; }) {
+      FlowWriter flow;
+      T::Visit(group, flow);
+      return Line(field.key, " {" + flow.text + "}");
+    }
     Line(field.key, "");
     YamlWriter inner(out_, indent_ + 2);
     T::Visit(group, inner);
@@ -584,6 +612,14 @@ class YamlWriter {
   }
 
  private:
+  struct FlowWriter {
+    std::string text;
+    template <class T>
+    void Value(const Field& field, const T& value) {
+      text += (text.empty() ? "" : ", ") + std::string(field.key) + ": " + YamlText(value);
+    }
+  };
+
   void Line(std::string_view key, const std::string& value) {
     out_ += std::string(indent_, ' ') + std::string(key) + ":" + value + "\n";
   }
@@ -688,7 +724,7 @@ void SetKey(RunConfig& config, const std::string& path, const YamlNode& value, c
   root.kind = YamlNode::Kind::kMapping;
   PutKey(root, {path, value}, file);
   YamlNode tags;
-  for (const std::string_view tag : {"data.kind", "batch.kind", "model.init", "optimizer.kind", "scaler.policy"}) {
+  for (const std::string_view tag : {"data.kind", "batch.kind", "model.init", "optimizer.kind", "lr_schedule.kind", "clipping.kind", "scaler.policy"}) {
     const auto name = KeyText(config, tag);
     if (!name || !path.starts_with(tag.substr(0, tag.find('.') + 1))) continue;
     tags.kind = YamlNode::Kind::kScalar;
@@ -719,9 +755,11 @@ std::vector<std::string> ConfigWarnings(const RunConfig& config) {
 }
 
 std::string ResolvedYaml(const RunConfig& config) {
+  RunConfig resolved = config;
+  resolved.precision = Resolved(config.precision);
   std::string text;
   YamlWriter writer(text);
-  RunConfig::Visit(config, writer);
+  RunConfig::Visit(resolved, writer);
   return text;
 }
 

@@ -119,7 +119,13 @@ class SchemaVisitor {
   void Group(const Field& field, const T& group) {
     SchemaVisitor inner(indent_ + 1);
     T::Visit(group, inner);
-    properties_.push_back({std::string(field.key), inner.Schema(field.doc)});
+    std::string schema = inner.Schema(field.doc);
+    if constexpr (requires { T::kShorthand; }) {
+      for (const Property& property : inner.properties_) {
+        if (property.key == T::kShorthand) schema = "{\"anyOf\": [" + property.schema + ", " + schema + "]}";
+      }
+    }
+    properties_.push_back({std::string(field.key), schema});
   }
   template <class T>
   void Kind(const Field& field, const T& variant) {
@@ -213,6 +219,15 @@ class ReferenceVisitor {
   }
   template <class T>
   void Group(const Field& field, const T& group) {
+    if constexpr (requires { T::kShorthand; }) {
+      // Groups of this type look alike: a row each, and the keys once.
+      ReferenceVisitor inner(path_ + "ROLE.");
+      T::Visit(group, inner);
+      Row(field.key, "a " + std::string(T::kShorthand) + ", or a mapping (ROLE below)", "`auto`", field.doc);
+      const std::string section = "\n### " + path_ + "ROLE\n" + inner.Text();
+      if (sections_.find(section) == std::string::npos) sections_ += section;
+      return;
+    }
     ReferenceVisitor inner(path_ + std::string(field.key) + ".");
     T::Visit(group, inner);
     sections_ += "\n## " + std::string(field.key) + "\n\n" + Sentence(field.doc) + "\n" + inner.Text();

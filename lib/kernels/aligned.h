@@ -13,7 +13,7 @@ namespace scaletrace {
 
 class AlignedFloats {
  public:
-  explicit AlignedFloats(std::size_t size)
+  explicit AlignedFloats(std::size_t size = 0)
       : size_(size), data_(static_cast<float*>(::operator new((size + kPad) * sizeof(float), kAlignment))) {
     std::fill_n(data_.get(), size + kPad, 0.0f);
   }

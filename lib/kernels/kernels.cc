@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 HWY_BEFORE_NAMESPACE();
@@ -113,14 +114,15 @@ HWY_INLINE float FloatOf(std::int32_t bits) {
   return value;
 }
 
+// Each rounds a vector; `index` has the numbers of its entries, for the random bits.
 struct RoundNothing {
   explicit RoundNothing(const Format&) {}
-  HWY_INLINE VF operator()(VF v) const { return v; }
+  HWY_INLINE VF operator()(VF v, VI) const { return v; }
 };
 
 struct RoundBfloat16 {
   explicit RoundBfloat16(const Format&) {}
-  HWY_INLINE VF operator()(VF v) const {
+  HWY_INLINE VF operator()(VF v, VI) const {
     const VI bits = Bits(v);
     const VI odd = hn::And(hn::BitCast(Ints(), hn::ShiftRight<16>(hn::BitCast(hn::RebindToUnsigned<Floats>(), bits))), Int(1));
     // A carry out of the mantissa raises the exponent, at the top to infinity. A NaN must not be carried into.
@@ -131,6 +133,7 @@ struct RoundBfloat16 {
   }
 };
 
+// Any format, to nearest.
 struct RoundAny {
   explicit RoundAny(const Format& f)
       : dropped(23 - f.mantissa_bits),
@@ -142,7 +145,7 @@ struct RoundAny {
         magic(FloatOf((128 - f.bias - f.mantissa_bits + 23) << 23)),
         zero_sign(f.negative_zero) {}
 
-  HWY_INLINE VF operator()(VF v) const {
+  HWY_INLINE VF operator()(VF v, VI) const {
     const VI bits = Bits(v);
     const VI magnitude = hn::And(bits, Int(kMagnitude));
     VI sign = hn::AndNot(Int(kMagnitude), bits);
@@ -163,6 +166,147 @@ struct RoundAny {
   float magic;
   bool zero_sign;
 };
+
+using Words = hn::RebindToUnsigned<Floats>;
+using VU = hn::Vec<Words>;
+HWY_INLINE VU Word(std::uint32_t v) { return hn::Set(Words(), v); }
+
+// Word 0 of Philox4x32-10, lane by lane: RoundingBits of base/random.h, which the tests compare it with.
+HWY_NOINLINE void RoundingBitsOfLanes(std::uint64_t seed, std::uint64_t draw, std::uint32_t stream, std::uint32_t* HWY_RESTRICT lanes) {
+  std::uint32_t c1[kLanes], c2[kLanes], c3[kLanes];
+  for (std::size_t i = 0; i < kLanes; ++i) {
+    c1[i] = static_cast<std::uint32_t>(draw);
+    c2[i] = stream;
+    c3[i] = static_cast<std::uint32_t>(draw >> 32);
+  }
+  auto k0 = static_cast<std::uint32_t>(seed), k1 = static_cast<std::uint32_t>(seed >> 32);
+  for (int round = 0; round < 10; ++round) {
+    for (std::size_t i = 0; i < kLanes; ++i) {
+      const std::uint64_t a = std::uint64_t{0xD2511F53} * lanes[i], b = std::uint64_t{0xCD9E8D57} * c2[i];
+      const auto next0 = static_cast<std::uint32_t>(b >> 32) ^ c1[i] ^ k0, next2 = static_cast<std::uint32_t>(a >> 32) ^ c3[i] ^ k1;
+      c1[i] = static_cast<std::uint32_t>(b);
+      c3[i] = static_cast<std::uint32_t>(a);
+      lanes[i] = next0;
+      c2[i] = next2;
+    }
+    k0 += 0x9E3779B9;
+    k1 += 0xBB67AE85;
+  }
+}
+
+// Everything that numerics/format.h defines, as there: any mode, saturation, flushing. Slower than the others.
+struct RoundGenerally {
+  RoundGenerally(const StepRounding& step, Role role, std::uint64_t step_draw, std::uint32_t level = 0)
+      : mode(step[role].mode),
+        saturate(step[role].saturate),
+        flush(step[role].flush_subnormals),
+        format(&step[role].format),
+        nothing(step[role].is_nothing()),
+        seed(step.seed),
+        draw(step_draw),
+        stream(9 + 256 * RoundingTensor(role, level)) {}
+
+  HWY_INLINE VF operator()(VF v, VI index) const {
+    if (nothing) return v;
+    const Words du;
+    const VU magnitude = hn::And(hn::BitCast(du, v), Word(0x7FFFFFFF));
+    const VI sign = hn::AndNot(Int(kMagnitude), Bits(v));
+    VU random = Word(0);
+    if (mode == RoundingMode::kStochastic) {
+      HWY_ALIGN std::uint32_t lanes[kLanes];
+      hn::Store(hn::BitCast(du, index), du, lanes);
+      RoundingBitsOfLanes(seed, draw, stream, lanes);
+      random = hn::ShiftRight<1>(hn::Load(du, lanes));
+    }
+    // The significand as an integer, and how many of its places are dropped.
+    VU significand = magnitude;
+    VU places = Word(static_cast<std::uint32_t>(23 - format->mantissa_bits));
+    const VI exponent = hn::BitCast(Ints(), hn::ShiftRight<23>(magnitude));
+    const bool own_subnormals = format->bias != 127;
+    const auto is_small = hn::Lt(exponent, Int(own_subnormals ? 128 - format->bias : 0));
+    if (own_subnormals) {
+      const VI implicit = hn::Or(hn::And(hn::BitCast(Ints(), magnitude), Int(0x7FFFFF)), Int(0x800000));
+      const VI exact = hn::IfThenElse(hn::Gt(exponent, Int(0)), implicit, hn::BitCast(Ints(), magnitude));
+      const VI wanted = hn::Sub(Int(23 - format->mantissa_bits + 128 - format->bias), hn::Max(exponent, Int(1)));
+      // More than 31 places are below every half; a significand has 24.
+      const VI beyond = hn::Min(hn::Max(hn::Sub(wanted, Int(31)), Int(0)), Int(31));
+      const VU shifted = hn::Shr(hn::BitCast(du, exact), hn::BitCast(du, beyond));
+      significand = hn::BitCast(du, hn::IfThenElse(is_small, hn::BitCast(Ints(), shifted), hn::BitCast(Ints(), magnitude)));
+      places = hn::BitCast(du, hn::IfThenElse(is_small, hn::Min(wanted, Int(31)), hn::BitCast(Ints(), places)));
+    }
+    VU increment = Word(0);
+    if (mode == RoundingMode::kStochastic) {
+      increment = hn::Shr(random, hn::Sub(Word(31), places));
+    } else if (mode == RoundingMode::kNearestEven) {
+      const VU odd = hn::And(hn::Shr(significand, places), Word(1));
+      // With no place dropped: 1/2 - 1 + odd would be there, and 0 is due.
+      const VU half = hn::ShiftRight<1>(hn::Shl(Word(1), places));
+      increment = hn::BitCast(du, hn::IfThenElseZero(hn::Gt(hn::BitCast(Ints(), places), Int(0)),
+                                                     hn::BitCast(Ints(), hn::Add(hn::Sub(half, Word(1)), odd))));
+    }
+    const VU count = hn::Shr(hn::Add(significand, increment), places);
+    VI rounded = hn::BitCast(Ints(), hn::Shl(count, places));
+    if (own_subnormals) {
+      const VF small = hn::Mul(hn::ConvertTo(Floats(), hn::BitCast(Ints(), count)), hn::Set(Floats(), format->smallest_subnormal()));
+      rounded = hn::IfThenElse(is_small, Bits(small), rounded);
+    }
+
+    const std::int32_t largest = BitsOf(format->max_finite);
+    const std::int32_t special = format->has_inf ? kInf : format->has_nan ? kQuietNan : largest;
+    const VI infinite = Int(saturate ? largest : special);
+    const VI finite = Int(saturate || mode == RoundingMode::kTowardZero ? largest : special);
+    const VI beyond_largest = hn::IfThenElse(hn::Gt(hn::BitCast(Ints(), magnitude), Int(kInf - 1)), infinite, finite);
+    rounded = hn::IfThenElse(hn::Gt(rounded, Int(largest)), beyond_largest, rounded);
+    if (flush) rounded = hn::IfThenElse(hn::Lt(rounded, Int(BitsOf(format->smallest_normal()))), Int(0), rounded);
+    rounded = hn::IfThenElse(hn::Gt(hn::BitCast(Ints(), magnitude), Int(kInf)), Int(kQuietNan), rounded);
+    VI kept_sign = sign;
+    if (!format->negative_zero) kept_sign = hn::IfThenElse(hn::Eq(rounded, Int(0)), Int(0), sign);
+    return FromBits(hn::Or(rounded, kept_sign));
+  }
+
+  RoundingMode mode;
+  bool saturate, flush;
+  const Format* format;
+  bool nothing;
+  std::uint64_t seed, draw;
+  std::uint32_t stream;
+};
+
+// The rounders of a step. One for all roles of the compute pass, but that the activations may stay exact:
+template <class Round>
+struct OneRounding {
+  static constexpr bool kOne = true;
+  Round round;
+  bool activations;
+
+  HWY_INLINE VF Weight(VF v, VI index) const { return round(v, index); }
+  HWY_INLINE VF Bias(VF v, VI index) const { return round(v, index); }
+  HWY_INLINE VF Dot(VF v, VI index) const { return round(v, index); }
+  HWY_INLINE VF Activation(VF v, VI index) const { return activations ? round(v, index) : v; }
+  HWY_INLINE VF OutputGradient(VF v, VI index) const { return round(v, index); }
+  HWY_INLINE VF Gradient(VF v, VI index) const { return round(v, index); }
+  HWY_INLINE const Round& Sum(std::uint32_t) const { return round; }
+};
+
+// Or one each.
+struct RoundingsByRole {
+  static constexpr bool kOne = false;
+  const StepRounding& step;
+  std::uint64_t draw;
+  RoundGenerally weight{step, Role::kWeight, draw}, bias{step, Role::kBias, draw}, dot{step, Role::kDot, draw},
+      activation{step, Role::kActivation, draw}, output_gradient{step, Role::kOutputGradient, draw}, gradient{step, Role::kGradient, draw};
+
+  HWY_INLINE VF Weight(VF v, VI index) const { return weight(v, index); }
+  HWY_INLINE VF Bias(VF v, VI index) const { return bias(v, index); }
+  HWY_INLINE VF Dot(VF v, VI index) const { return dot(v, index); }
+  HWY_INLINE VF Activation(VF v, VI index) const { return activation(v, index); }
+  HWY_INLINE VF OutputGradient(VF v, VI index) const { return output_gradient(v, index); }
+  HWY_INLINE VF Gradient(VF v, VI index) const { return gradient(v, index); }
+  HWY_INLINE RoundGenerally Sum(std::uint32_t level) const { return {step, Role::kGradientSum, draw, level}; }
+};
+
+// The numbers of the entries `first` ... of a vector.
+HWY_INLINE VI Entries(std::size_t first) { return hn::Iota(Ints(), static_cast<std::int32_t>(first)); }
 
 // ---------------------------------------------------------------------------------------------------- the two products
 
@@ -289,13 +433,16 @@ HWY_INLINE void SumFewRows(const Round& round, const float* in, std::size_t stri
   for (std::size_t k = 0; k < outputs; k += kLanes) {
     const std::size_t count = std::min(kLanes, outputs - k);
     VF sum = hn::Zero(d);
+    const VI first = hn::Mul(Entries(k), Int(static_cast<std::int32_t>(rows)));
     if (outputs == 1) {
-      for (std::size_t i = 0; i < rows; ++i) sum = round(hn::Add(sum, hn::Set(d, in[i])));
+      for (std::size_t i = 0; i < rows; ++i) sum = round(hn::Add(sum, hn::Set(d, in[i])), hn::Add(first, Int(static_cast<std::int32_t>(i))));
     } else {
       // Lanes beyond the last output repeat it.
       const VI lane = hn::Min(hn::Iota(di, 0), Int(static_cast<std::int32_t>(count) - 1));
       const VI start = hn::Mul(lane, Int(static_cast<std::int32_t>(stride)));
-      for (std::size_t i = 0; i < rows; ++i) sum = round(hn::Add(sum, hn::GatherIndex(d, in + k * stride + i, start)));
+      for (std::size_t i = 0; i < rows; ++i) {
+        sum = round(hn::Add(sum, hn::GatherIndex(d, in + k * stride + i, start)), hn::Add(first, Int(static_cast<std::int32_t>(i))));
+      }
     }
     StoreCount(sum, count, out + k);
   }
@@ -309,14 +456,15 @@ HWY_INLINE void SumBlocks(const Round& round, const float* in, std::size_t strid
   const Floats d;
   const Ints di;
   const std::size_t front = (blocks * kBlock - rows) / 2;
-  VI row[NV], start[NV];
+  VI row[NV], start[NV], entry[NV];
   VF sum[NV];
   std::size_t output = first / blocks, block = first % blocks;
   for (int v = 0; v < NV; ++v) {
-    HWY_ALIGN std::int32_t first_row[kLanes], first_start[kLanes];
+    HWY_ALIGN std::int32_t first_row[kLanes], first_start[kLanes], first_entry[kLanes];
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       first_row[lane] = static_cast<std::int32_t>(block * kBlock) - static_cast<std::int32_t>(front);
       first_start[lane] = static_cast<std::int32_t>(output * stride);
+      first_entry[lane] = static_cast<std::int32_t>((output * blocks + block) * kBlock);
       if (first + static_cast<std::size_t>(v) * kLanes + lane + 1 >= sums) continue;  // lanes beyond the last repeat it
       if (++block == blocks) {
         block = 0;
@@ -325,6 +473,7 @@ HWY_INLINE void SumBlocks(const Round& round, const float* in, std::size_t strid
     }
     row[v] = hn::Load(di, first_row);
     start[v] = hn::Load(di, first_start);
+    entry[v] = hn::Load(di, first_entry);
     sum[v] = hn::Zero(d);
   }
   const VI last = Int(static_cast<std::int32_t>(rows) - 1);
@@ -334,7 +483,7 @@ HWY_INLINE void SumBlocks(const Round& round, const float* in, std::size_t strid
       const auto valid = hn::AndNot(hn::Gt(row[v], last), hn::Gt(row[v], Int(-1)));
       const VI index = hn::IfThenElseZero(valid, hn::Add(start[v], row[v]));
       const VI term = hn::IfThenElseZero(valid, Bits(hn::GatherIndex(d, in, index)));
-      sum[v] = round(hn::Add(sum[v], FromBits(term)));
+      sum[v] = round(hn::Add(sum[v], FromBits(term)), hn::Add(entry[v], Int(static_cast<std::int32_t>(i))));
       row[v] = hn::Add(row[v], Int(1));
     }
   }
@@ -345,14 +494,16 @@ HWY_INLINE void SumBlocks(const Round& round, const float* in, std::size_t strid
 }
 
 // in: outputs x stride, `rows` of them used. out: one sum an output. scratch: SumScratch(rows, outputs).
-template <class Round>
-HWY_INLINE void SumRows(const Round& round, const float* in, std::size_t stride, std::size_t rows, std::size_t outputs,
+template <class Roles>
+HWY_INLINE void SumRows(const Roles& roles, const float* in, std::size_t stride, std::size_t rows, std::size_t outputs,
                         float* scratch, float* out) {
   if (rows == 1) {
     for (std::size_t k = 0; k < outputs; ++k) out[k] = in[k * stride];
     return;
   }
-  while (rows > kBlock) {
+  std::uint32_t level = 0;
+  for (; rows > kBlock; ++level) {
+    const auto& round = roles.Sum(level);
     const std::size_t blocks = (rows + kBlock - 1) / kBlock;
     const std::size_t sums = outputs * blocks;
     std::size_t m = 0;
@@ -363,59 +514,101 @@ HWY_INLINE void SumRows(const Round& round, const float* in, std::size_t stride,
     rows = blocks;
     scratch += sums;
   }
-  SumFewRows(round, in, stride, rows, outputs, out);
+  SumFewRows(roles.Sum(level), in, stride, rows, outputs, out);
 }
 
 // ---------------------------------------------------------------------------------------------------- the step
 
+// round(v, index) over n floats, the first of which is entry `first`.
 template <class Round>
-HWY_INLINE void RoundAll(const Round& round, const float* in, std::size_t n, float* out) {
-  ForEachVector(in, n, [&](std::size_t i, VF v, std::size_t count) { StoreCount(round(v), count, out + i); });
+HWY_INLINE void RoundAll(const Round& round, std::size_t first, const float* in, std::size_t n, float* out) {
+  ForEachVector(in, n, [&](std::size_t i, VF v, std::size_t count) { StoreCount(round(v, Entries(first + i)), count, out + i); });
 }
 
-template <class Round>
-HWY_NOINLINE float GradientsIn(const Round& round, const GradientArgs& args) {
+template <class Roles>
+HWY_NOINLINE float GradientsIn(const Roles& roles, const GradientArgs& args) {
   const Floats d;
-  const std::size_t B = args.rows, D = args.features, K = args.outputs, n = B * K;
+  const std::size_t B = args.rows, D = args.features, K = args.outputs, n = B * K, weights = K * D;
   const std::size_t row_stride = Padded(B);
-  RoundAll(round, args.parameters, K * D + K, args.rounded);
+  const auto weight = [&](VF v, VI index) HWY_ATTR { return roles.Weight(v, index); };
+  if constexpr (Roles::kOne) {
+    RoundAll(weight, 0, args.parameters, weights + K, args.rounded);
+  } else {
+    RoundAll(weight, 0, args.parameters, weights, args.rounded);
+    RoundAll([&](VF v, VI index) HWY_ATTR { return roles.Bias(v, index); }, weights, args.parameters + weights, K, args.rounded + weights);
+  }
 
-  const float* HWY_RESTRICT bias = args.rounded + K * D;
+  const float* HWY_RESTRICT bias = args.rounded + weights;
   const float inverse_n = 1.0f / static_cast<float>(n);
-  // g = R((S c) e) with c = 2/n; a single target is R(S (2 e)).
-  const VF before = hn::Set(d, n == 1 ? 2.0f : 1.0f);
-  const VF factor = hn::Set(d, n == 1 ? args.loss_scale : args.loss_scale * (2.0f * inverse_n));
-  Product(D, B, K, args.rounded, D, args.x_by_feature, row_stride, [&](std::size_t k, std::size_t j, VF h) {
-    VF prediction = hn::Add(round(h), hn::Set(d, bias[k]));
-    if (args.round_predictions) prediction = round(prediction);
+  // g = R((S c) e) with c = 2/n; a single target is R(S (2 e)). A micro-batch has c = 2/n times its share.
+  const bool single = n == 1 && args.share == 1.0f;
+  const VF before = hn::Set(d, single ? 2.0f : 1.0f);
+  const VF factor = hn::Set(d, single ? args.loss_scale : args.loss_scale * (2.0f * inverse_n * args.share));
+  const bool keep = args.activations != nullptr;
+  Product(D, B, K, args.rounded, D, args.x_by_feature, row_stride, [&](std::size_t k, std::size_t j, VF h) HWY_ATTR {
+    const VI entry = Entries(k * B + j);
+    const VF sum = hn::Add(roles.Dot(h, entry), hn::Set(d, bias[k]));
+    const VF activation = roles.Activation(sum, entry);
     const std::size_t at = k * row_stride + j;
-    const VF e = hn::Sub(prediction, hn::LoadU(d, args.y + at));
+    const VF e = hn::Sub(activation, hn::LoadU(d, args.y + at));
     hn::StoreU(e, d, args.errors + at);
-    hn::StoreU(round(hn::Mul(factor, hn::Mul(before, e))), d, args.signals + at);
+    const VF exact = hn::Mul(factor, hn::Mul(before, e));
+    hn::StoreU(roles.OutputGradient(exact, entry), d, args.signals + at);
+    if (keep) {
+      hn::StoreU(sum, d, args.sums_with_bias + at);
+      hn::StoreU(activation, d, args.activations + at);
+      hn::StoreU(exact, d, args.exact_signals + at);
+    }
   });
   const float loss = SumOfSquares(args.errors, row_stride, B, K) * inverse_n;
 
-  SumRows(round, args.signals, row_stride, B, K, args.sums, args.gradients + K * D);
-  Product(B, D, K, args.signals, row_stride, args.x_by_row, Padded(D), [&](std::size_t k, std::size_t j, VF sum) {
-    StoreCount(round(sum), std::min(kLanes, D - j), args.gradients + k * D + j);
+  float* const gb = args.gradients + weights;
+  SumRows(roles, args.signals, row_stride, B, K, args.sums, gb);
+  if (keep) std::copy(gb, gb + K, args.exact_gradients + weights);
+  // In one format the sum is rounded to it already.
+  if constexpr (!Roles::kOne) RoundAll([&](VF v, VI index) HWY_ATTR { return roles.Gradient(v, index); }, weights, gb, K, gb);
+  Product(B, D, K, args.signals, row_stride, args.x_by_row, Padded(D), [&](std::size_t k, std::size_t j, VF sum) HWY_ATTR {
+    const std::size_t at = k * D + j, count = std::min(kLanes, D - j);
+    StoreCount(roles.Gradient(sum, Entries(at)), count, args.gradients + at);
+    if (keep) StoreCount(sum, count, args.exact_gradients + at);
   });
   return loss;
 }
 
-// f(rounder) with the cheapest rounder for the format.
+// f(rounder) with the cheapest rounder to nearest for the format.
 template <class F>
-HWY_INLINE auto WithRounding(const Format& format, const F& f) {
-  if (format.mantissa_bits == 23) return f(RoundNothing(format));
+HWY_INLINE auto WithNearest(const Format& format, const F& f) {
+  if (format.mantissa_bits == 23 && format.bias == 127) return f(RoundNothing(format));
   if (format.bias == 127 && format.mantissa_bits == 7) return f(RoundBfloat16(format));
   return f(RoundAny(format));
 }
 
-float Gradients(const GradientArgs& args) {
-  return WithRounding(*args.format, [&](const auto& round) { return GradientsIn(round, args); });
+// f(make) where make(draw) gives the cheapest rounders of a step.
+template <class F>
+HWY_INLINE auto WithRoles(const StepRounding& step, const F& f) {
+  // Without dropped places RoundAny has no half.
+  const Format& format = step[Role::kDot].format;
+  if (!IsUniform(step) || (format.mantissa_bits == 23 && format.bias != 127)) {
+    return f([&](std::uint64_t draw) HWY_ATTR { return RoundingsByRole{step, draw}; });
+  }
+  const bool activations = !step[Role::kActivation].is_nothing();
+  return WithNearest(format, [&](const auto& round) HWY_ATTR {
+    const OneRounding<std::remove_cvref_t<decltype(round)>> roles = {round, activations};
+    return f([&](std::uint64_t) HWY_ATTR { return roles; });
+  });
 }
 
-void RoundTo(const Format& format, const float* in, std::size_t n, float* out) {
-  WithRounding(format, [&](const auto& round) { RoundAll(round, in, n, out); });
+float Gradients(const GradientArgs& args) {
+  return WithRoles(*args.rounding, [&](const auto& make) HWY_ATTR { return GradientsIn(make(args.draw), args); });
+}
+
+void RoundTo(const StepRounding& rounding, Role role, std::uint64_t draw, std::size_t first, const float* in, std::size_t n, float* out) {
+  const Rounding& r = rounding[role];
+  if (r.is_plain() && (r.format.mantissa_bits < 23 || r.format.bias == 127)) {
+    WithNearest(r.format, [&](const auto& round) HWY_ATTR { RoundAll(round, first, in, n, out); });
+  } else {
+    RoundAll(RoundGenerally(rounding, role, draw), first, in, n, out);
+  }
 }
 
 // Whether the magnitudes, as bits, are all of finite numbers.
@@ -435,31 +628,99 @@ Finite Divide(const float* dividends, float divisor, std::size_t n, float* quoti
   return {AllFinite(before), AllFinite(after)};
 }
 
-void Update(const float* gradients, float lr, std::size_t n, float* parameters) {
-  const VF minus_lr = hn::Set(Floats(), -lr);
-  ForEachVector(gradients, n, [&](std::size_t i, VF g, std::size_t count) {
-    const VF p = count == kLanes ? hn::LoadU(Floats(), parameters + i) : LoadPart(parameters + i, count);
-    StoreCount(Fma(minus_lr, g, p), count, parameters + i);
+// The first `count` of a vector's worth of floats.
+HWY_INLINE VF LoadCount(const float* from, std::size_t count) {
+  return count == kLanes ? hn::LoadU(Floats(), from) : LoadPart(from, count);
+}
+
+void Update(const UpdateArgs& args) {
+  const auto set = [](float v) HWY_ATTR { return hn::Set(Floats(), v); };
+  const VF minus_lr = set(-args.lr);
+  const RoundGenerally master(*args.rounding, Role::kMaster, args.draw);
+  ForEachVector(args.gradients, args.n, [&](std::size_t i, VF g, std::size_t count) HWY_ATTR {
+    VF p = LoadCount(args.parameters + i, count);
+    if (args.weight_decay != 0) g = Fma(set(args.weight_decay), p, g);
+    VF change = g;
+    if (args.rule != UpdateRule::kSgd) {
+      const bool adam = args.rule == UpdateRule::kAdam;
+      const VF m = Fma(set(adam ? args.beta1 : args.momentum), LoadCount(args.first + i, count), adam ? hn::Mul(set(args.one_minus_beta1), g) : g);
+      StoreCount(m, count, args.first + i);
+      change = args.rule == UpdateRule::kNesterov ? Fma(set(args.momentum), m, g) : m;
+      if (adam) {
+        const VF v = Fma(set(args.beta2), LoadCount(args.second + i, count), hn::Mul(hn::Mul(set(args.one_minus_beta2), g), g));
+        StoreCount(v, count, args.second + i);
+        change = hn::Div(m, hn::Add(hn::Sqrt(hn::Div(v, set(args.correction2))), set(args.epsilon)));
+      }
+    }
+    if (args.shrink != 0) p = Fma(set(-args.shrink), p, p);
+    StoreCount(master(Fma(minus_lr, change, p), Entries(i)), count, args.parameters + i);
   });
+}
+
+void Multiply(float factor, std::size_t n, float* values) {
+  const VF factors = hn::Set(Floats(), factor);
+  ForEachVector(values, n, [&](std::size_t i, VF v, std::size_t count) HWY_ATTR { StoreCount(hn::Mul(v, factors), count, values + i); });
+}
+
+void Observe(const Rounding& rounding, const float* before, const float* after, std::size_t n, TensorCounts& counts) {
+  const Ints di;
+  const VI largest = Int(BitsOf(rounding.format.max_finite)), normal = Int(BitsOf(rounding.format.smallest_normal()));
+  const VI zero = Int(0), inf = Int(kInf);
+  // A true lane is -1, and so a count that goes down. A lane overflows its 31 bits after more entries than a tensor has.
+  VI underflow = zero, subnormal = zero, saturated = zero, overflow = zero, max = zero, min = Int(kMagnitude);
+  ForEachVector(before, n, [&](std::size_t i, VF b, std::size_t count) HWY_ATTR {
+    // Lanes behind the end are zeros, which count as nothing.
+    const VI was = hn::And(Bits(b), Int(kMagnitude));
+    const VI is = hn::And(Bits(LoadCount(after + i, count)), Int(kMagnitude));
+    const auto nonzero = hn::Gt(was, zero), gone = hn::Eq(is, zero);
+    underflow = hn::Add(underflow, hn::VecFromMask(di, hn::And(nonzero, gone)));
+    subnormal = hn::Add(subnormal, hn::VecFromMask(di, hn::AndNot(gone, hn::Lt(is, normal))));
+    saturated = hn::Add(saturated, hn::VecFromMask(di, hn::And(hn::And(hn::Gt(was, largest), hn::Eq(is, largest)), hn::Not(hn::Gt(was, inf)))));
+    overflow = hn::Add(overflow, hn::VecFromMask(di, hn::And(hn::Lt(was, inf), hn::Gt(is, Int(kInf - 1)))));
+    max = hn::Max(max, was);
+    min = hn::Min(min, hn::IfThenElse(nonzero, was, Int(kMagnitude)));
+  });
+  counts.entries += n;
+  const auto total = [&](VI lanes) HWY_ATTR {
+    HWY_ALIGN std::int32_t all[kLanes];
+    hn::Store(lanes, di, all);
+    std::uint64_t sum = 0;
+    for (const std::int32_t lane : all) sum += static_cast<std::uint64_t>(-static_cast<std::int64_t>(lane));
+    return sum;
+  };
+  counts.underflow += total(underflow);
+  counts.subnormal += total(subnormal);
+  counts.saturated += total(saturated);
+  counts.overflow += total(overflow);
+  HWY_ALIGN std::int32_t highest[kLanes], lowest[kLanes];
+  hn::Store(max, di, highest);
+  hn::Store(min, di, lowest);
+  for (std::size_t lane = 0; lane < kLanes; ++lane) {
+    counts.max_bits = std::max(counts.max_bits, static_cast<std::uint32_t>(highest[lane]));
+    if (lowest[lane] != kMagnitude) counts.min_bits = std::min(counts.min_bits, static_cast<std::uint32_t>(lowest[lane]));
+  }
 }
 
 Stretch TakeStretch(const StretchArgs& args) {
   const std::size_t n = args.gradients.outputs * (args.gradients.features + 1);
-  return WithRounding(*args.gradients.format, [&](const auto& round) {
+  UpdateArgs update = {.n = n, .gradients = args.quotients, .parameters = args.parameters, .lr = args.lr, .rounding = args.gradients.rounding};
+  return WithRoles(*args.gradients.rounding, [&](const auto& make) HWY_ATTR {
     Stretch stretch;
+    update.draw = args.gradients.draw;
     while (stretch.applied < args.steps) {
-      args.losses[stretch.applied] = GradientsIn(round, args.gradients);
+      args.losses[stretch.applied] = GradientsIn(make(update.draw), args.gradients);
       stretch.finite = Divide(args.gradients.gradients, args.gradients.loss_scale, n, args.quotients);
       if (!stretch.finite.before || !stretch.finite.after) break;
-      Update(args.quotients, args.lr, n, args.parameters);
+      Update(update);
       ++stretch.applied;
+      ++update.draw;
     }
     return stretch;
   });
 }
 
 KernelTable Table() {
-  return {hwy::TargetName(HWY_TARGET), &Gradients, &Divide, &Update, &TakeStretch, &RoundTo};
+  return {hwy::TargetName(HWY_TARGET), &Gradients, &Divide, &Update, &Multiply, &TakeStretch, &RoundTo, &Observe};
 }
 
 }  // namespace

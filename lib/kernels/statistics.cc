@@ -60,4 +60,19 @@ std::size_t CountUnderflow(const float* errors, const float* signals, std::size_
   return count;
 }
 
+void CountExponents(const float* values, std::size_t n, ExponentCounts& counts) {
+  for (std::size_t i = 0; i < n; ++i) {
+    const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(values[i]) & 0x7FFFFFFFu;
+    if (magnitude == 0) {
+      ++counts.zero;
+    } else if (magnitude >= 0x7F800000u) {
+      ++(magnitude == 0x7F800000u ? counts.inf : counts.nan);
+    } else {
+      // A subnormal is a whole number of 2^-149.
+      const int exponent = magnitude >= 0x800000u ? static_cast<int>(magnitude >> 23) - 127 : std::bit_width(magnitude) - 1 + ExponentCounts::kLowest;
+      ++counts.by_exponent[static_cast<std::size_t>(exponent - ExponentCounts::kLowest)];
+    }
+  }
+}
+
 }  // namespace scaletrace

@@ -3,6 +3,7 @@
 #ifndef SCALETRACE_KERNELS_STATISTICS_H_
 #define SCALETRACE_KERNELS_STATISTICS_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -24,6 +25,15 @@ std::size_t CountAbove(const float* values, std::size_t n, double threshold);
 
 // Entries that are 0 in `signals` and not in `errors`; both outputs x stride with `rows` used.
 std::size_t CountUnderflow(const float* errors, const float* signals, std::size_t rows, std::size_t stride, std::size_t outputs);
+
+// How many entries have which exponent floor(log2 |v|).
+struct ExponentCounts {
+  static constexpr int kLowest = -149, kHighest = 127;
+  std::array<std::uint64_t, kHighest - kLowest + 1> by_exponent = {};
+  std::uint64_t zero = 0, inf = 0, nan = 0;
+};
+// Adds n entries.
+void CountExponents(const float* values, std::size_t n, ExponentCounts& counts);
 
 }  // namespace scaletrace
 

@@ -10,10 +10,9 @@
 
 namespace scaletrace {
 
-LinearModel::LinearModel(const KernelTable& kernels, const PrecisionOptions& precision, const ModelShape& shape)
+LinearModel::LinearModel(const KernelTable& kernels, const PrecisionOptions& precision, const ModelShape& shape, std::uint64_t seed)
     : kernels_(&kernels),
-      format_(FindFormat(precision.compute)),
-      round_predictions_(precision.profile == Profile::kStrict),
+      rounding_(RoundingOf(precision, seed)),
       shape_(shape),
       x_by_row_(shape.max_rows * Padded(shape.features)),
       x_by_feature_(shape.features * Padded(shape.max_rows)),
@@ -25,7 +24,6 @@ LinearModel::LinearModel(const KernelTable& kernels, const PrecisionOptions& pre
       errors_(y_.size()),
       signals_(y_.size()),
       sums_(SumScratch(shape.max_rows, shape.outputs)) {
-  SCALETRACE_CHECK(format_ != nullptr);
   SCALETRACE_CHECK(shape.max_rows >= 1 && shape.features >= 1 && shape.outputs >= 1);
   // The kernels index with 32 bits.
   SCALETRACE_CHECK(y_.size() < std::numeric_limits<std::int32_t>::max());
@@ -51,14 +49,23 @@ std::vector<float> LinearModel::b() const {
   return {parameters_.data() + weight_count(), parameters_.data() + parameter_count()};
 }
 
-void LinearModel::LoadFeatures(std::span<const float> x, std::span<const std::uint32_t> rows) {
+void LinearModel::RoundParameters() {
+  StepRounding nearest = rounding_;
+  nearest[Role::kMaster].mode = RoundingMode::kNearestEven;
+  const FlushScope flush;
+  kernels_->round(nearest, Role::kMaster, 0, 0, parameters_.data(), parameter_count(), parameters_.data());
+}
+
+void LinearModel::LoadFeatures(std::span<const float> x, std::span<const std::uint32_t> rows, std::uint64_t draw) {
   const std::size_t D = shape_.features, padded = Padded(D);
   rows_ = rows.empty() ? x.size() / D : rows.size();
   SCALETRACE_CHECK(rows_ >= 1 && rows_ <= shape_.max_rows);
   {
     const FlushScope flush;
     for (std::size_t i = 0; i < rows_; ++i) {
-      kernels_->round(*format_, x.data() + (rows.empty() ? i : rows[i]) * D, D, x_by_row_.data() + i * padded);
+      const float* row = x.data() + (rows.empty() ? i : rows[i]) * D;
+      kernels_->round(rounding_, Role::kInput, draw, i * D, row, D, x_by_row_.data() + i * padded);
+      if (keep_) std::copy(row, row + D, x_exact_.data() + i * D);
     }
   }
   // Transposed in squares that fit the first cache. What an earlier, longer batch left behind the last row is cleared by the zeros of the padding.
@@ -83,10 +90,10 @@ void LinearModel::LoadTargets(std::span<const float> y) {
   }
 }
 
-GradientArgs LinearModel::Args(float loss_scale) {
+GradientArgs LinearModel::Args(float loss_scale, std::uint64_t draw) {
   return {
-      .format = format_,
-      .round_predictions = round_predictions_,
+      .rounding = &rounding_,
+      .draw = draw,
       .rows = rows_,
       .features = shape_.features,
       .outputs = shape_.outputs,
@@ -100,19 +107,26 @@ GradientArgs LinearModel::Args(float loss_scale) {
       .signals = signals_.data(),
       .sums = sums_.data(),
       .gradients = scaled_.data(),
+      .sums_with_bias = keep_ ? sums_with_bias_.data() : nullptr,
+      .activations = keep_ ? activations_.data() : nullptr,
+      .exact_signals = keep_ ? exact_signals_.data() : nullptr,
+      .exact_gradients = keep_ ? exact_gradients_.data() : nullptr,
   };
 }
 
-LinearModel::Backward LinearModel::ComputeGradients(float loss_scale) {
-  const GradientArgs args = Args(loss_scale);
+LinearModel::Backward LinearModel::ComputeGradients(float loss_scale, std::uint64_t draw, float share) {
+  GradientArgs args = Args(loss_scale, draw);
+  args.share = share;
+  // The update changes the parameters before anyone asks what rounding them did.
+  if (keep_) std::copy(parameters_.data(), parameters_.data() + parameter_count(), parameters_exact_.data());
   const FlushScope flush;
   const float loss = kernels_->gradients(args);
   return {loss, kernels_->divide(scaled_.data(), loss_scale, parameter_count(), unscaled_.data())};
 }
 
-Stretch LinearModel::TakeSteps(float loss_scale, float lr, std::span<float> losses) {
+Stretch LinearModel::TakeSteps(float loss_scale, float lr, std::span<float> losses, std::uint64_t draw) {
   const StretchArgs args = {
-      .gradients = Args(loss_scale),
+      .gradients = Args(loss_scale, draw),
       .parameters = parameters_.data(),
       .quotients = unscaled_.data(),
       .lr = lr,
@@ -128,9 +142,95 @@ void LinearModel::Unscale(float divisor) {
   kernels_->divide(scaled_.data(), divisor, parameter_count(), unscaled_.data());
 }
 
-void LinearModel::Update(float lr) {
+void LinearModel::Accumulate() {
+  if (accumulated_.size() == 0) accumulated_ = AlignedFloats(parameter_count());
+  const StepRounding exact = UniformRounding(Float32(), true);
   const FlushScope flush;
-  kernels_->update(unscaled_.data(), lr, parameter_count(), parameters_.data());
+  // 1 g + sum, rounded once: the addition.
+  kernels_->update({.n = parameter_count(), .gradients = scaled_.data(), .parameters = accumulated_.data(), .lr = -1.0f, .rounding = &exact});
+}
+
+Finite LinearModel::FinishAccumulation(float loss_scale) {
+  std::copy(accumulated_.data(), accumulated_.data() + parameter_count(), scaled_.data());
+  std::fill(accumulated_.data(), accumulated_.data() + parameter_count(), 0.0f);
+  const FlushScope flush;
+  return kernels_->divide(scaled_.data(), loss_scale, parameter_count(), unscaled_.data());
+}
+
+Finite LinearModel::MultiplyScaled(float factor, float loss_scale) {
+  const FlushScope flush;
+  kernels_->multiply(factor, parameter_count(), scaled_.data());
+  return kernels_->divide(scaled_.data(), loss_scale, parameter_count(), unscaled_.data());
+}
+
+void LinearModel::MultiplyUnscaled(float factor) {
+  const FlushScope flush;
+  kernels_->multiply(factor, parameter_count(), unscaled_.data());
+}
+
+void LinearModel::Update(UpdateArgs args) {
+  args.n = parameter_count();
+  args.gradients = unscaled_.data();
+  args.parameters = parameters_.data();
+  args.rounding = &rounding_;
+  if (args.rule != UpdateRule::kSgd && first_.size() == 0) first_ = AlignedFloats(parameter_count());
+  if (args.rule == UpdateRule::kAdam && second_.size() == 0) second_ = AlignedFloats(parameter_count());
+  args.first = first_.data();
+  args.second = second_.data();
+  const FlushScope flush;
+  kernels_->update(args);
+}
+
+void LinearModel::SetMoments(std::span<const float> first, std::span<const float> second) {
+  const auto set = [&](std::span<const float> from, AlignedFloats& to) {
+    SCALETRACE_CHECK(from.empty() || from.size() == parameter_count());
+    to = AlignedFloats(from.size());
+    std::copy(from.begin(), from.end(), to.data());
+  };
+  set(first, first_);
+  set(second, second_);
+}
+
+void LinearModel::KeepUnrounded() {
+  if (keep_) return;
+  keep_ = true;
+  x_exact_ = AlignedFloats(shape_.max_rows * shape_.features);
+  parameters_exact_ = AlignedFloats(parameter_count());
+  exact_gradients_ = AlignedFloats(parameter_count());
+  sums_with_bias_ = AlignedFloats(errors_.size());
+  activations_ = AlignedFloats(errors_.size());
+  exact_signals_ = AlignedFloats(errors_.size());
+}
+
+template <class F>
+void LinearModel::ForEachPiece(Role role, const F& f) const {
+  SCALETRACE_CHECK(keep_);
+  const std::size_t D = shape_.features, stride = Padded(rows_);
+  switch (role) {
+    case Role::kInput:
+      for (std::size_t i = 0; i < rows_; ++i) f(x_exact_.data() + i * D, x_by_row_.data() + i * Padded(D), D);
+      return;
+    case Role::kWeight:
+      return f(parameters_exact_.data(), rounded_.data(), parameter_count());
+    case Role::kActivation:
+      for (std::size_t k = 0; k < shape_.outputs; ++k) f(sums_with_bias_.data() + k * stride, activations_.data() + k * stride, rows_);
+      return;
+    case Role::kOutputGradient:
+      for (std::size_t k = 0; k < shape_.outputs; ++k) f(exact_signals_.data() + k * stride, signals_.data() + k * stride, rows_);
+      return;
+    case Role::kGradient:
+      return f(exact_gradients_.data(), scaled_.data(), parameter_count());
+    default:
+      SCALETRACE_CHECK(false);
+  }
+}
+
+void LinearModel::Count(Role role, TensorCounts& counts) const {
+  ForEachPiece(role, [&](const float* before, const float* after, std::size_t n) { kernels_->observe(rounding_[role], before, after, n, counts); });
+}
+
+void LinearModel::Count(Role role, ExponentCounts& counts) const {
+  ForEachPiece(role, [&](const float* before, const float*, std::size_t n) { CountExponents(before, n, counts); });
 }
 
 double LinearModel::UnderflowShare() const {

@@ -104,14 +104,12 @@ float RoundIn(const Format& format, bool saturate, bool flush, float value, std:
   return std::bit_cast<float>(sign | rounded);
 }
 
-[[noreturn]] void Refuse(const char* key, const std::string& message) {
-  throw InputError(InputError::Kind::kConfig, {.key = key}, message);
-}
-
 }  // namespace
 
 std::span<const Format> Formats() { return kFormats; }
 std::span<const std::string_view> FormatNames() { return kNames; }
+
+const Format& Float32() { return kFormats[0]; }
 
 const Format* FindFormat(std::string_view name) {
   for (const Format& format : kFormats) {
@@ -120,21 +118,28 @@ const Format* FindFormat(std::string_view name) {
   return nullptr;
 }
 
-Format CustomFormat(int exponent_bits, int mantissa_bits, Specials specials) {
+std::optional<FormatProblem> FindFormatProblem(std::int64_t exponent_bits, std::int64_t mantissa_bits, Specials specials) {
   const std::string with = " with specials " + std::string(kSpecialsNames[static_cast<std::size_t>(specials)]);
   if (exponent_bits < 2 || exponent_bits > 8) {
-    Refuse("exponent_bits", "found " + std::to_string(exponent_bits) + "; allowed: an integer from 2 to 8");
+    return FormatProblem{"exponent_bits", "found " + std::to_string(exponent_bits) + "; allowed: an integer from 2 to 8"};
   }
   const bool ieee = specials == Specials::kIeee, fnuz = specials == Specials::kFnuz;
   const int least = ieee || fnuz ? 1 : 0;
   if (mantissa_bits < least || mantissa_bits > 23) {
-    Refuse("mantissa_bits", "found " + std::to_string(mantissa_bits) + "; allowed: an integer from " +
-                                std::to_string(least) + " to 23" + (least > 0 ? with : ""));
+    return FormatProblem{"mantissa_bits", "found " + std::to_string(mantissa_bits) + "; allowed: an integer from " + std::to_string(least) +
+                                              " to 23" + (least > 0 ? with : "")};
   }
   if (exponent_bits == 8 && !ieee) {
-    Refuse("exponent_bits", "found 8; allowed: at most 7" + with + ", since float32 doesn't hold all numbers of eight");
+    return FormatProblem{"exponent_bits", "found 8; allowed: at most 7" + with + ", since float32 doesn't hold all numbers of eight"};
   }
+  return std::nullopt;
+}
 
+Format CustomFormat(int exponent_bits, int mantissa_bits, Specials specials) {
+  if (const auto problem = FindFormatProblem(exponent_bits, mantissa_bits, specials)) {
+    throw InputError(InputError::Kind::kConfig, {.key = problem->key}, problem->message);
+  }
+  const bool ieee = specials == Specials::kIeee, fnuz = specials == Specials::kFnuz;
   const int bias = (1 << (exponent_bits - 1)) - (fnuz ? 0 : 1);
   // The largest code of a number, without its sign: below inf, below the NaN, or the last of all.
   const std::uint32_t end = 1u << (exponent_bits + mantissa_bits);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace scaletrace {
@@ -59,6 +60,8 @@ struct Format {
 };
 
 std::span<const Format> Formats();
+// The row of f32 itself: rounding to it changes nothing.
+const Format& Float32();
 std::span<const std::string_view> FormatNames();
 // nullptr where there is none of that name.
 const Format* FindFormat(std::string_view name);
@@ -67,6 +70,12 @@ const Format* FindFormat(std::string_view name);
 // number follows from the specials. exponent_bits 2..8, mantissa_bits 0..23; ieee and fnuz need a mantissa bit (a NaN
 // apart from inf; an even code on one side of every tie), and with 8 exponent bits float32 holds the numbers of ieee
 // alone. InputError (kConfig) with one of the two or "specials" as its key otherwise.
+struct FormatProblem {
+  std::string key;
+  std::string message;  // what was found, what is allowed
+};
+// What is wrong with such a format, if anything.
+std::optional<FormatProblem> FindFormatProblem(std::int64_t exponent_bits, std::int64_t mantissa_bits, Specials specials);
 Format CustomFormat(int exponent_bits, int mantissa_bits, Specials specials);
 
 // How numbers become those of a format.
@@ -79,7 +88,18 @@ struct Rounding {
   RoundingMode mode = RoundingMode::kNearestEven;
   bool saturate = false;          // what is beyond the largest finite number, inf included, becomes that number
   bool flush_subnormals = false;  // results below the smallest normal number become zero of their sign
+
+  // Whether this is Round(format, value).
+  constexpr bool is_plain() const { return mode == RoundingMode::kNearestEven && !saturate && !flush_subnormals; }
+  // Whether no value changes but for the payload of a NaN.
+  constexpr bool is_nothing() const { return is_plain() && format.mantissa_bits == 23 && format.bias == 127; }
 };
+
+// Whether two formats have the same numbers, whatever they are called.
+constexpr bool SameNumbers(const Format& a, const Format& b) {
+  return a.exponent_bits == b.exponent_bits && a.mantissa_bits == b.mantissa_bits && a.bias == b.bias && a.max_finite == b.max_finite &&
+         a.specials() == b.specials();
+}
 
 // `value` rounded once to the format, ties to even, as an f32. NaN stays NaN. Overflow: rounded as if the exponent had
 // no limit; beyond the largest finite number it becomes inf, NaN where the format has no inf, the largest finite number

@@ -101,7 +101,24 @@ constexpr Column Exact(std::string_view name, std::string_view doc, std::uint32_
   return column;
 }
 
+// Columns of the statistics of tensor number kTensor.
+template <std::size_t kTensor, auto kMember>
+char* WriteStatistic(char* out, const StepRecord& record) {
+  return WriteNumber(out, record.tensors[kTensor].*kMember);
+}
+
+template <std::size_t kTensor, auto kMember>
+bool ReadStatistic(std::string_view cell, StepRecord& record) {
+  return Assign(ReadCsvFloat(cell), record.tensors[kTensor].*kMember);
+}
+
+template <std::size_t kTensor, auto kMember>
+constexpr Column Statistic(std::string_view name, std::string_view doc) {
+  return {name, doc, static_cast<std::uint32_t>(kNeedsFirstTensor) << kTensor, false, CellType::kFloat32, CellRule::kUlps, &WriteStatistic<kTensor, kMember>, &ReadStatistic<kTensor, kMember>};
+}
+
 using R = StepRecord;
+using T = TensorStatistics;
 
 constexpr Column kColumns[] = {
     Plain<&R::step>("step", "number of the attempt, from 0; skipped ones count", kNeedsNothing, true),
@@ -124,6 +141,36 @@ constexpr Column kColumns[] = {
      CellType::kWord, CellRule::kExact, &WriteTensor, &ReadTensor},
     {"nonfinite_index", "its row-major index in that tensor", kNeedsNonfinitePlace, false, CellType::kInteger, CellRule::kExact,
      &WriteIndex, &ReadIndex},
+    Statistic<0, &T::underflow>("input_underflow", "share of the entries of x' (the batch) that rounding made 0"),
+    Statistic<0, &T::subnormal>("input_subnormal", "share that is subnormal in the format, after rounding"),
+    Statistic<0, &T::saturated>("input_saturated", "share that rounding brought down to the largest finite number"),
+    Statistic<0, &T::overflow>("input_overflow", "share that was finite and is inf or NaN after rounding"),
+    Statistic<0, &T::max_abs>("input_max_abs", "largest magnitude in x' (the batch), before rounding"),
+    Statistic<0, &T::min_abs>("input_min_abs", "smallest magnitude that is not 0, before rounding; 0 where all are"),
+    Statistic<1, &T::underflow>("weight_underflow", "share of the entries of w' and b' that rounding made 0"),
+    Statistic<1, &T::subnormal>("weight_subnormal", "share that is subnormal in the format, after rounding"),
+    Statistic<1, &T::saturated>("weight_saturated", "share that rounding brought down to the largest finite number"),
+    Statistic<1, &T::overflow>("weight_overflow", "share that was finite and is inf or NaN after rounding"),
+    Statistic<1, &T::max_abs>("weight_max_abs", "largest magnitude in w' and b', before rounding"),
+    Statistic<1, &T::min_abs>("weight_min_abs", "smallest magnitude that is not 0, before rounding; 0 where all are"),
+    Statistic<2, &T::underflow>("activation_underflow", "share of the entries of h + b' that rounding made 0"),
+    Statistic<2, &T::subnormal>("activation_subnormal", "share that is subnormal in the format, after rounding"),
+    Statistic<2, &T::saturated>("activation_saturated", "share that rounding brought down to the largest finite number"),
+    Statistic<2, &T::overflow>("activation_overflow", "share that was finite and is inf or NaN after rounding"),
+    Statistic<2, &T::max_abs>("activation_max_abs", "largest magnitude in h + b', before rounding"),
+    Statistic<2, &T::min_abs>("activation_min_abs", "smallest magnitude that is not 0, before rounding; 0 where all are"),
+    Statistic<3, &T::underflow>("output_gradient_underflow", "share of the entries of g that rounding made 0"),
+    Statistic<3, &T::subnormal>("output_gradient_subnormal", "share that is subnormal in the format, after rounding"),
+    Statistic<3, &T::saturated>("output_gradient_saturated", "share that rounding brought down to the largest finite number"),
+    Statistic<3, &T::overflow>("output_gradient_overflow", "share that was finite and is inf or NaN after rounding"),
+    Statistic<3, &T::max_abs>("output_gradient_max_abs", "largest magnitude in g, before rounding"),
+    Statistic<3, &T::min_abs>("output_gradient_min_abs", "smallest magnitude that is not 0, before rounding; 0 where all are"),
+    Statistic<4, &T::underflow>("gradient_underflow", "share of the entries of the scaled gradients of w and b that rounding made 0"),
+    Statistic<4, &T::subnormal>("gradient_subnormal", "share that is subnormal in the format, after rounding"),
+    Statistic<4, &T::saturated>("gradient_saturated", "share that rounding brought down to the largest finite number"),
+    Statistic<4, &T::overflow>("gradient_overflow", "share that was finite and is inf or NaN after rounding"),
+    Statistic<4, &T::max_abs>("gradient_max_abs", "largest magnitude in the scaled gradients of w and b, before rounding"),
+    Statistic<4, &T::min_abs>("gradient_min_abs", "smallest magnitude that is not 0, before rounding; 0 where all are"),
 };
 
 constexpr auto kNames = [] {

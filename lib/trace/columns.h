@@ -21,6 +21,7 @@ enum ColumnNeeds : std::uint32_t {
   kNeedsUnderflow = 4,
   kNeedsWeightNorm = 8,
   kNeedsNonfinitePlace = 16,
+  kNeedsFirstTensor = 32,  // and the following bits: the statistics of kObservedTensors, one bit each
 };
 
 // What a column's cells hold.
@@ -53,12 +54,15 @@ std::uint32_t NeedsOf(std::span<const std::string> columns);
 struct TraceOptions {
   std::int64_t every = 1;
   std::vector<std::string> columns = DefaultColumns();
+  std::int64_t histograms = 0;
 
   template <class Self, class V>
   static void Visit(Self& self, V& v) {
     v.Value({"every", "keep every N-th row, rows with an event besides (of an unbroken streak of the same event the first and the last); 0 keeps none",
              Between(0, 9e15)}, self.every);
     v.Value({"columns", "columns of trace.csv, in this order", {}, ColumnNames()}, self.columns);
+    v.Value({"histograms", "every N-th step the exponents of the tensors, before they are rounded, go to histograms.csv; 0: never", Between(0, 9e15)},
+            self.histograms);
   }
 };
 

@@ -2,11 +2,27 @@
 #ifndef SCALETRACE_TRACE_RECORD_H_
 #define SCALETRACE_TRACE_RECORD_H_
 
+#include <array>
 #include <cstdint>
+#include <string_view>
 
 #include "base/event.h"
 
 namespace scaletrace {
+
+// What rounding did to one tensor in one step. Shares of its entries, from 0 to 1.
+struct TensorStatistics {
+  float underflow = 0;  // not 0 before the rounding, 0 after
+  float subnormal = 0;  // after: not 0, below the format's smallest normal number
+  float saturated = 0;  // beyond the largest finite number before, that number after
+  float overflow = 0;   // finite before, inf or NaN after
+  float max_abs = 0;    // before; NaN if an entry is NaN, else inf if one is
+  float min_abs = 0;    // of the entries that are not 0, before; 0 where all are
+};
+
+// The tensors that are observed, in the order of the step. `weight` and `gradient` include the bias.
+inline constexpr std::string_view kObservedTensors[] = {"input", "weight", "activation", "output_gradient", "gradient"};
+inline constexpr std::size_t kObservedCount = 5;
 
 struct StepRecord {
   std::int64_t step = 0;
@@ -25,6 +41,7 @@ struct StepRecord {
   std::int64_t skipped_in_a_row = 0;
   char nonfinite_tensor = 0;      // 'w' or 'b': where the first non-finite gradient entry sits, in the order w, b; 0: nowhere
   std::int64_t nonfinite_index = 0;  // row-major in that tensor
+  std::array<TensorStatistics, kObservedCount> tensors;
 };
 
 }  // namespace scaletrace

@@ -105,13 +105,13 @@ float LossLimit(float first_loss) {
 
 class Pack {
  public:
-  Pack(const ManyRunsTable& many, const KernelTable& kernels, const PrecisionOptions& precision, const ManyShape& shape, const std::function<bool()>& keep_going,
+  Pack(const ManyRunsTable& many, const KernelTable& kernels, const StepRounding& rounding, const ManyShape& shape, const std::function<bool()>& keep_going,
        ManyRunsObserver& observer)
       : many_(many),
         kernels_(kernels),
         keep_going_(keep_going),
         observer_(observer),
-        format_(*FindFormat(precision.compute)),
+        rounding_(rounding),
         shape_(shape),
         W_(many.lanes(shape)),
         parameter_count_(shape.outputs * (shape.features + 1)),
@@ -131,8 +131,8 @@ class Pack {
     SCALETRACE_CHECK(W_ <= kMaxRunLanes);
     for (std::size_t i = 0; i < W_; ++i) Clear(i);
     args_ = {
-        .format = &format_,
-        .round_predictions = precision.profile == Profile::kStrict,
+        .format = &rounding_[Role::kDot].format,
+        .round_predictions = !rounding_[Role::kActivation].is_nothing(),
         .shape = shape,
         .x = x_.data(),
         .y = y_.data(),
@@ -231,7 +231,7 @@ class Pack {
     buffer_.resize(data->x.size());
     {
       const FlushScope flush;
-      kernels_.round(format_, data->x.data(), data->x.size(), buffer_.data());
+      kernels_.round(rounding_, Role::kInput, 0, 0, data->x.data(), data->x.size(), buffer_.data());
     }
     for (std::size_t e = 0; e < buffer_.size(); ++e) x_[e * W_ + i] = buffer_[e];
     const auto* normal = std::get_if<NormalInit>(&config.model.init);
@@ -415,7 +415,7 @@ class Pack {
   const KernelTable& kernels_;
   const std::function<bool()>& keep_going_;
   ManyRunsObserver& observer_;
-  const Format& format_;
+  const StepRounding rounding_;
   const ManyShape shape_;
   const std::size_t W_, parameter_count_, step_work_;
   const std::int64_t most_steps_;
@@ -433,8 +433,14 @@ class Pack {
 
 bool CanRunTogether(const RunConfig& config) {
   if (!std::holds_alternative<FullBatch>(config.batch) || std::holds_alternative<DriftData>(config.data)) return false;
-  if (!std::holds_alternative<Sgd>(config.optimizer) || FindFormat(config.precision.compute) == nullptr) return false;
-  if (FindProblem(config.scaler)) return false;
+  if (!std::holds_alternative<Sgd>(config.optimizer) || !IsConstant(config.lr_schedule)) return false;
+  if (!std::holds_alternative<NoClipping>(config.clipping) || config.micro_batches != 1) return false;
+  if (FindProblem(config.precision) || FindProblem(config.scaler)) return false;
+  // The kernel rounds everything but the masters to one format of its list.
+  const StepRounding rounding = RoundingOf(config.precision, config.seed);
+  const Rounding& dot = rounding[Role::kDot];
+  if (!IsUniform(rounding) || !rounding[Role::kInput].is_plain() || !rounding[Role::kMaster].is_nothing()) return false;
+  if (!SameNumbers(rounding[Role::kInput].format, dot.format) || FindFormat(dot.format.name) == nullptr) return false;
   const Needs needs = Scaler(config.scaler).needs();
   return needs == Needs{.unscaled_finite = needs.unscaled_finite, .scaled_finite = needs.scaled_finite};
 }
@@ -444,8 +450,7 @@ std::vector<std::size_t> RunTogether(std::span<const RunConfig> configs, std::sp
   const ManyRunsTable* many = FindManyRuns(kernels.target);
   SCALETRACE_CHECK(many != nullptr);
   struct Group {
-    std::string compute;
-    Profile profile;
+    StepRounding rounding;
     ManyShape shape;
     std::vector<std::size_t> runs;
   };
@@ -473,10 +478,14 @@ std::vector<std::size_t> RunTogether(std::span<const RunConfig> configs, std::sp
       left.push_back(run);
       continue;
     }
-    const auto same = [&](const Group& g) { return g.shape == *shape && g.profile == config.precision.profile && g.compute == config.precision.compute; };
+    const StepRounding rounding = RoundingOf(config.precision, 0);
+    const auto same = [&](const Group& g) { 
+      return g.shape == *shape && SameNumbers(g.rounding[Role::kDot].format, rounding[Role::kDot].format) &&
+             SameNumbers(g.rounding[Role::kActivation].format, rounding[Role::kActivation].format);
+    };
     auto group = std::find_if(groups.rbegin(), groups.rend(), same);
     if (group == groups.rend()) {
-      groups.push_back({config.precision.compute, config.precision.profile, *shape, {}});
+      groups.push_back({rounding, *shape, {}});
       group = groups.rbegin();
     }
     group->runs.push_back(run);
@@ -486,7 +495,7 @@ std::vector<std::size_t> RunTogether(std::span<const RunConfig> configs, std::sp
       left.insert(left.end(), group.runs.begin(), group.runs.end());
       continue;
     }
-    Pack pack(*many, kernels, configs[group.runs.front()].precision, group.shape, keep_going, observer);
+    Pack pack(*many, kernels, group.rounding, group.shape, keep_going, observer);
     if (!pack.Take(configs, group.runs, cache, left)) break;
   }
   std::sort(left.begin(), left.end());

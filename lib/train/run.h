@@ -2,10 +2,12 @@
 #ifndef SCALETRACE_TRAIN_RUN_H_
 #define SCALETRACE_TRAIN_RUN_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
@@ -30,6 +32,8 @@ class Run {
   // Takes up to records.size() steps, fills one record for each, and returns how many.
   std::size_t Steps(std::span<StepRecord> records);
   const Summary& summary() const { return summary_; }
+  // The histograms of the steps since the last call, as whole lines of histograms.csv; trace.histograms says of which steps.
+  std::string TakeHistograms() { return std::exchange(histograms_, {}); }
   const LinearModel& model() const { return model_; }
 
   // The members of final.json that hold the run's state, without the braces around them; and back. Restore throws InputError (kData) where the
@@ -40,6 +44,15 @@ class Run {
  private:
   Run(const RunConfig& config, const KernelTable& kernels, Dataset dataset);
   void Load(std::int64_t step);
+  // Puts micro-batch `piece` of the step, of config_.micro_batches, into the model.
+  void LoadPiece(std::int64_t step, std::int64_t piece);
+  // All that comes before the policy: gradients of all pieces, clipping of scaled ones, statistics.
+  LinearModel::Backward ComputeGradients(double loss_scale);
+  void ObserveTensors();
+  // Random bits of a step's first piece; the other pieces' follow it.
+  std::uint64_t Draw(std::int64_t step) const { return static_cast<std::uint64_t>(step * config_.micro_batches); }
+  bool HistogramDue(std::int64_t step) const { return config_.trace.histograms > 0 && step % config_.trace.histograms == 0; }
+  void WriteHistograms(double loss_scale);
   // The record of the step to come, as far as it is known before its gradients are.
   StepRecord Begin();
   // The rest of a step whose gradients the model holds: policy, update, counters.
@@ -56,14 +69,20 @@ class Run {
   Scaler scaler_;
   Needs needs_;              // of the policy
   std::uint32_t columns_;    // ColumnNeeds of the trace
-  float lr_;
+  bool plain_update_;        // sgd with a constant learning rate, nothing clipped, one piece
+  OptimizerState optimizer_;
   std::int64_t good_steps_ = 0;
   std::int64_t skipped_in_a_row_ = 0;
   bool loaded_ = false;         // whether the model holds the batch of the step before
   // Whether the next step's gradients are those that the model holds: the last step was skipped and left everything that they depend on as it was.
   bool repeats_ = false;
   LinearModel::Backward last_;  // of the last step that Finish saw
+  std::array<TensorCounts, kObservedCount> counts_;       // of the step whose gradients the model holds, where columns ask for them
+  std::array<ExponentCounts, kObservedCount> exponents_;  // likewise, where a histogram is due
+  std::string histograms_;
+  bool repeatable_;              // whether equal steps have equal gradients, and nothing has to be observed anew
   std::vector<float> targets_;  // of one batch
+  std::vector<std::uint32_t> all_rows_;  // 0, 1, ...; of a full batch in pieces
   std::vector<float> losses_;   // of a stretch of steps
   Summary summary_;
 };

@@ -13,6 +13,7 @@
 #include "model/precision.h"
 #include "scaling/policy_list.h"
 #include "trace/columns.h"
+#include "train/optimizer.h"
 
 namespace scaletrace {
 
@@ -43,16 +44,6 @@ struct ModelOptions {
   }
 };
 
-struct Sgd {
-  static constexpr std::string_view kName = "sgd", kDoc = "p <- p - lr g, one fused multiply-add";
-  float lr = 0.05f;
-  template <class Self, class V>
-  static void Visit(Self& self, V& v) {
-    v.Value({"lr", "learning rate", AtLeast(0)}, self.lr);
-  }
-};
-using OptimizerOptions = std::variant<Sgd>;
-
 enum class StopWhen : std::uint8_t { kNever, kStuck, kDiverged, kStuckOrDiverged };
 inline constexpr std::string_view kStopWhenNames[] = {"never", "stuck", "diverged", "stuck-or-diverged"};
 constexpr std::span<const std::string_view> EnumNames(StopWhen) { return kStopWhenNames; }
@@ -67,7 +58,10 @@ struct RunConfig {
   BatchOptions batch;
   ModelOptions model;
   PrecisionOptions precision;
+  std::int64_t micro_batches = 1;
   OptimizerOptions optimizer;
+  ScheduleOptions lr_schedule;
+  ClippingOptions clipping;
   Policy scaler;
   TraceOptions trace;
 
@@ -86,7 +80,11 @@ struct RunConfig {
     v.KindGroup({"batch", "the rows of a step"}, "kind", self.batch);
     v.Group({"model", "the linear model"}, self.model);
     v.Group({"precision", "where and how results are rounded"}, self.precision);
+    v.Value({"micro_batches", "pieces that a step's batch is cut into, of equal size; their gradients are added up before the policy sees them", Between(1, 1 << 26)},
+            self.micro_batches);
     v.KindGroup({"optimizer", "the update"}, "kind", self.optimizer);
+    v.KindGroup({"lr_schedule", "the learning rate over time"}, "kind", self.lr_schedule);
+    v.KindGroup({"clipping", "gradients that are too long"}, "kind", self.clipping);
     v.KindGroup({"scaler", "the loss-scaling policy"}, "policy", self.scaler);
     v.Group({"trace", "what trace.csv keeps"}, self.trace);
   }

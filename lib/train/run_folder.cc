@@ -68,10 +68,11 @@ struct Paths {
       : config(folder + "/config.yaml"),
         resolved(folder + "/config.resolved.yaml"),
         trace(folder + "/trace.csv"),
+        histograms(folder + "/histograms.csv"),
         state(folder + "/final.json"),
         run(folder + "/run.json"),
         summary(folder + "/summary.json") {}
-  std::string config, resolved, trace, state, run, summary;
+  std::string config, resolved, trace, histograms, state, run, summary;
 };
 
 // Whether a run writes a file of that name, or leaves it behind where it is killed while it replaces one.
@@ -212,12 +213,19 @@ RunReport RunInFolder(const RunConfig& config, const KernelTable& kernels, const
     WriteFileAtomically(paths.resolved, options.resolved_text);
   }
   TraceWriter trace(paths.trace, config.trace, trace_state);
+  std::optional<LineFile> histograms;
+  if (config.trace.histograms > 0) {
+    histograms.emplace(paths.histograms, earlier ? static_cast<std::uint64_t>(earlier->AsInteger(earlier->Member(earlier->root(), "histogram_bytes"))) : 0);
+    if (histograms->size() == 0) histograms->Append("step,tensor,loss_scale,exponent,count\n");
+  }
   report.seconds.data = watch.Lap();
 
   // The rows go to the disk before the state that counts on them.
   const auto save = [&] {
     trace.Sync();
+    if (histograms) histograms->Sync();
     WriteFileAtomically(paths.state, "{\n\"hash\": " + ToJsonString(options.hash) + ",\n" + run.StateMembers() +
+                                         ",\n\"histogram_bytes\": " + std::to_string(histograms ? histograms->size() : 0) +
                                          ",\n\"trace\": " + FieldsToJson(trace.state()) + "\n}\n");
     report.seconds.state += watch.Lap();
   };
@@ -236,6 +244,10 @@ RunReport RunInFolder(const RunConfig& config, const KernelTable& kernels, const
     const double steps = watch.Lap();
     trace.Add(std::span(records).first(count));
     trace.Flush();  // so that others can follow the file
+    if (histograms) {
+      if (const std::string lines = run.TakeHistograms(); !lines.empty()) histograms->Append(lines);
+      histograms->Flush();
+    }
     const double writing = watch.Lap();
     report.steps_here += static_cast<std::int64_t>(count);
     report.seconds.steps += steps;

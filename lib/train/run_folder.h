@@ -1,6 +1,7 @@
 // A run's folder: what it holds, how a run goes on where it stopped, and that two processes never write in it at once.
 //   config.yaml           as given                              config.resolved.yaml  with every default
 //   trace.csv             rows, in whole lines                  final.json            the state, replaced every few seconds and at the end
+//   histograms.csv        exponents of tensors, where trace.histograms asks for them
 //   run.json              time, host, version, seconds          summary.json          written last: it marks the run as done
 // Only run.json differs between two equal runs. Nothing here talks to a terminal; what a run computes: run.h.
 #ifndef SCALETRACE_TRAIN_RUN_FOLDER_H_

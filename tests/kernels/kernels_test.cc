@@ -82,13 +82,15 @@ TEST_CASE("rounding a vector equals the scalar definition for every format and l
       for (std::size_t i = 0; i < n; ++i) expected[i] = Round(format, in[i]);
       for (const KernelTable& kernels : CompiledKernels()) {
         std::vector<float> out(n);
-        kernels.round(format, in.data(), n, out.data());
+        kernels.round(UniformRounding(format, true), Role::kInput, 0, 0, in.data(), n, out.data());
         INFO(format.name << " on " << kernels.target << ", " << n << " entries");
         REQUIRE(SameBits(out, expected));
       }
     }
   }
 }
+
+const StepRounding exact = UniformRounding(Float32(), true);
 
 TEST_CASE("division and update equal plain loops for every length, and their flags leave out what lies beyond the end") {
   Numbers numbers(2);
@@ -115,7 +117,7 @@ TEST_CASE("division and update equal plain loops for every length, and their fla
           {
             const FlushScope flush;
             finite = kernels.divide(g.data(), divisor, n, u.data());
-            kernels.update(u.data(), 0.1f, n, q.data());
+            kernels.update({.n = n, .gradients = u.data(), .parameters = q.data(), .lr = 0.1f, .rounding = &exact});
           }
           INFO(kernels.target << ", " << n << " entries of kind " << kind << " by " << divisor);
           REQUIRE(SameBits(u, quotient));
@@ -131,8 +133,7 @@ TEST_CASE("division and update equal plain loops for every length, and their fla
 // One random step through the model on every target, against the reference.
 void CompareStep(Numbers& numbers, const Format& format, bool strict, std::size_t B, std::size_t D, std::size_t K, int kind) {
   ReferenceInput in;
-  in.format = &format;
-  in.round_predictions = strict;
+  in.rounding = UniformRounding(format, strict);
   in.rows = B;
   in.features = D;
   in.outputs = K;

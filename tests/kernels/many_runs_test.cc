@@ -56,8 +56,7 @@ void CompareCell(std::mt19937_64& engine, const ManyRunsTable& kernels, const Ce
   std::vector<ReferenceInput> runs(W);
   for (std::size_t lane = 0; lane < W; ++lane) {
     ReferenceInput& in = runs[lane];
-    in.format = cell.format;
-    in.round_predictions = cell.strict;
+    in.rounding = UniformRounding(*cell.format, cell.strict);
     in.rows = B;
     in.features = D;
     in.outputs = K;

@@ -27,8 +27,7 @@ Expected PlainRun(const RunConfig& config) {
   Scaler scaler(config.scaler);
   Batches batches(config.batch, data.samples, config.seed);
   ReferenceInput in;
-  in.format = FindFormat(config.precision.compute);
-  in.round_predictions = config.precision.profile == Profile::kStrict;
+  in.rounding = RoundingOf(config.precision, config.seed);
   in.features = data.features;
   in.outputs = data.outputs;
   in.w.resize(data.features * data.outputs);
