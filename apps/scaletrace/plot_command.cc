@@ -1,5 +1,5 @@
-// scaletrace plot and scaletrace report: pictures and pages. They are drawn by Python programs (tools/plot.py, tools/report.py); these commands find the program
-// and a Python that has matplotlib, and hand over to them: the process becomes the Python one, so that its output, exit code and signals are its own.
+// scaletrace plot: pictures. They are drawn by a Python program, tools/plot.py; this command finds it
+// and a Python that has matplotlib, and hands over to them: the process becomes the Python one, so that its output, exit code and signals are its own.
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>

@@ -91,7 +91,10 @@ void Run::Load(std::int64_t step) {
   const bool full = batches_.is_full();
   const std::span<const std::uint32_t> rows = full ? std::span<const std::uint32_t>() : batches_.Rows(step);
   // A full batch is rounded once, with the random bits of step 0, whether the run was resumed or not.
-  if (!full || !loaded_) model_.LoadFeatures(dataset_.x, rows, full ? 0 : Draw(step));
+  if (!full || !loaded_) {
+    model_.LoadFeatures(dataset_.x, rows, full ? 0 : Draw(step));
+    input_counted_ = false;
+  }
   if (!full || !loaded_ || dataset_.TargetsChange(step)) {
     repeats_ = false;
     const std::span<float> targets = std::span(targets_).first(model_.rows() * dataset_.outputs);
@@ -123,7 +126,10 @@ void Run::LoadPiece(std::int64_t step, std::int64_t piece) {
 LinearModel::Backward Run::ComputeGradients(double loss_scale) {
   const auto scale = static_cast<float>(loss_scale);
   const std::int64_t step = summary_.steps, pieces = config_.micro_batches;
-  counts_ = {};
+  // What rounding did to the features is counted once for each batch that is loaded.
+  for (std::size_t i = 0; i < kObservedCount; ++i) {
+    if (!input_counted_ || kObservedRoles[i] != Role::kInput) counts_[i] = {};
+  }
   exponents_ = {};
   LinearModel::Backward backward;
   if (pieces == 1) {
@@ -153,9 +159,11 @@ LinearModel::Backward Run::ComputeGradients(double loss_scale) {
 void Run::ObserveTensors() {
   const bool histogram = HistogramDue(summary_.steps);
   for (std::size_t i = 0; i < kObservedCount; ++i) {
-    if (columns_ & (kNeedsFirstTensor << i)) model_.Count(kObservedRoles[i], counts_[i]);
+    const bool known = kObservedRoles[i] == Role::kInput && input_counted_;
+    if ((columns_ & (kNeedsFirstTensor << i)) && !known) model_.Count(kObservedRoles[i], counts_[i]);
     if (histogram) model_.Count(kObservedRoles[i], exponents_[i]);
   }
+  input_counted_ = config_.micro_batches == 1;
 }
 
 void Run::WriteHistograms(double loss_scale) {

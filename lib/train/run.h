@@ -78,6 +78,7 @@ class Run {
   bool repeats_ = false;
   LinearModel::Backward last_;  // of the last step that Finish saw
   std::array<TensorCounts, kObservedCount> counts_;       // of the step whose gradients the model holds, where columns ask for them
+  bool input_counted_ = false;  // whether counts_ holds those of the features that the model holds
   std::array<ExponentCounts, kObservedCount> exponents_;  // likewise, where a histogram is due
   std::string histograms_;
   bool repeatable_;              // whether equal steps have equal gradients, and nothing has to be observed anew

@@ -336,6 +336,16 @@ TEST_CASE("the columns and histograms of the tensors say what rounding did to th
     CHECK(run.TakeHistograms().empty());
     CHECK(run.Steps(records) == 1);
     CHECK(run.TakeHistograms().find("2,input,") == 0);
+    // The features are counted once and shown in every row.
+    RunConfig with_input = config;
+    with_input.trace.columns = {"input_max_abs", "input_subnormal"};
+    Run observed(with_input, kernels);
+    std::vector<StepRecord> rows(3);
+    REQUIRE(observed.Steps(rows) == 3);
+    float largest = 0;
+    for (const float x : data.x) largest = std::max(largest, std::fabs(x));
+    for (const StepRecord& row : rows) CHECK(row.tensors[0].max_abs == largest);
+    CHECK(rows[0].tensors[0].subnormal == rows[2].tensors[0].subnormal);
   }
 }
 
