@@ -751,8 +751,12 @@ def main(arguments):
     parser = argparse.ArgumentParser(
         prog=CALLED_AS,
         description="Draws a trace: the loss above, the loss scale below, a mark for each event.",
-        epilog=f"examples:  {CALLED_AS} runs/quickstart   {CALLED_AS} trace.csv -o figure.pdf --title 'growth every 50'   "
-               f"{CALLED_AS} runs/a runs/b -o both.svg")
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=f"""Examples:
+  {CALLED_AS} runs/quickstart
+  {CALLED_AS} trace.csv -o figure.pdf --title 'growth every 50'
+  {CALLED_AS} runs/a runs/b -o both.svg
+  {CALLED_AS} --hist runs/fp16-no-scaling -o exponents.png""")
     parser.add_argument(
         "traces", metavar="RUN|TRACE", nargs="+",
         help="a trace (CSV), or a folder with a trace.csv in it; several: all in one picture with -o, else one of each")
