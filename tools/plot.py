@@ -197,10 +197,10 @@ def shown(text, longest=80):
     return text if len(text) <= longest else text[: longest - 3] + "..."
 
 
-def name_of(folder):
+def name_of(folder, file_name="config.resolved.yaml"):
     """The `name` of the run in this folder, or None. A line of a file that the program wrote needs no YAML reader."""
     try:
-        with open(os.path.join(folder, "config.resolved.yaml"), encoding="utf-8", errors="replace") as file:
+        with open(os.path.join(folder, file_name), encoding="utf-8", errors="replace") as file:
             for line in file:
                 found = re.match(r"name:\s*(.+?)\s*$", line)
                 if found:
@@ -747,18 +747,44 @@ def draw_hist(parser, options):
     return 0
 
 
+def draw_sweep(parser, options, path):
+    import plot_sweep
+
+    output = options.output or os.path.splitext(path)[0] + ".png"
+    if os.path.splitext(output)[1].lower() not in FORMATS[:3]:
+        parser.error(f"cannot write '{output}' of a sweep: the name must end in {', '.join(FORMATS[:3])}")
+    title = options.title
+    if title is None:
+        folder = os.path.dirname(os.path.abspath(path))
+        title = name_of(folder, "sweep.yaml") or os.path.basename(folder)
+    set_style()
+    try:
+        results = plot_sweep.read_results(path)
+        save(plot_sweep.draw_sweep(results, options.kind, options.by, options.metric, title), output)
+    except DataError as error:
+        sys.stderr.write(f"{CALLED_AS}: error: {error}\n")
+        return EXIT_DATA
+    print(output)
+    return 0
+
+
+def words(text):
+    return [word for word in text.split(",") if word]
+
+
 def main(arguments):
     parser = argparse.ArgumentParser(
         prog=CALLED_AS,
-        description="Draws a trace: the loss above, the loss scale below, a mark for each event.",
+        description="Draws a trace: the loss above, the loss scale below, a mark for each event. Or the results of a sweep.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=f"""Examples:
   {CALLED_AS} runs/quickstart
   {CALLED_AS} trace.csv -o figure.pdf --title 'growth every 50'
   {CALLED_AS} runs/a runs/b -o both.svg
-  {CALLED_AS} --hist runs/fp16-no-scaling -o exponents.png""")
+  {CALLED_AS} --hist runs/fp16-no-scaling -o exponents.png
+  {CALLED_AS} sweep-folder --as map --by lr,init_scale -o map.svg""")
     parser.add_argument(
-        "traces", metavar="RUN|TRACE", nargs="+",
+        "traces", metavar="RUN|TRACE|SWEEP", nargs="+",
         help="a trace (CSV), or a folder with a trace.csv in it; several: all in one picture with -o, else one of each")
     parser.add_argument(
         "-o", "--output", metavar="FILE",
@@ -770,9 +796,24 @@ def main(arguments):
     parser.add_argument("--hist", action="store_true",
                         help="draw histograms.csv of RUN instead: exponents against the range of the format")  # fmt: skip
     parser.add_argument("--tensor", default="output_gradient", help="of which tensor (default: output_gradient)")
+    sweeps = parser.add_argument_group("of a sweep (its folder, or results.csv)")
+    sweeps.add_argument("--as", dest="kind", choices=("map", "fan", "rows", "spread", "steps"),
+                        help="map: two axes, a colour for the metric; fan: quantiles along an axis; rows: values side by side; spread: over the "
+                             "runs; steps: loss and scale of the kept traces (default: what fits the axes)")  # fmt: skip
+    sweeps.add_argument("--by", type=words, default=[], metavar="AXES", help="which axes, with commas: x, y, panels of a map; x, lines of a fan")
+    sweeps.add_argument("--metric", type=words, default=[], metavar="COLUMNS", help="which columns of the results, with commas")
     options = parser.parse_args(arguments)
     if options.hist:
         return draw_hist(parser, options)
+    import plot_sweep
+
+    sweep = [path for path in map(plot_sweep.results_path, options.traces) if path]
+    if sweep:
+        if len(options.traces) > 1:
+            parser.error("a sweep is drawn by itself: give no other run or sweep with it")
+        return draw_sweep(parser, options, sweep[0])
+    if options.kind or options.by or options.metric:
+        parser.error(f"--as, --by and --metric are for sweeps, and {options.traces[0]} is none (no results.csv)")
 
     paths = [os.path.join(trace, "trace.csv") if os.path.isdir(trace) else trace for trace in options.traces]
     groups = [paths] if options.output else [[path] for path in paths]
@@ -801,4 +842,6 @@ def main(arguments):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    import plot  # this file, under the name by which plot_sweep.py knows it
+
+    sys.exit(plot.main(sys.argv[1:]))
