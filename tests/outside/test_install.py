@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -31,7 +32,10 @@ class Outside(unittest.TestCase):
         call("cmake", "--install", build, "--prefix", folder / "prefix", "--component", "testing")
         header = folder / "prefix" / "include" / "scaletrace" / "testing.h"
         self.assertNotIn('#include "', header.read_text())
-        call("cmake", "-S", PROJECT, "-B", folder / "build", "-DCMAKE_PREFIX_PATH=%s" % (folder / "prefix"),
+        # The generator of the build itself: another one's program may not be installed.
+        cache = (pathlib.Path(build) / "CMakeCache.txt").read_text()
+        generator = re.search(r"^CMAKE_GENERATOR:INTERNAL=(.*)$", cache, re.MULTILINE).group(1)
+        call("cmake", "-G", generator, "-S", PROJECT, "-B", folder / "build", "-DCMAKE_PREFIX_PATH=%s" % (folder / "prefix"),
              "-DCMAKE_CXX_FLAGS=" + os.environ.get("SCALETRACE_CXX_FLAGS", ""), "-DCMAKE_CXX_COMPILER=" + os.environ.get("SCALETRACE_CXX", "c++"))
         call("cmake", "--build", folder / "build")
         (folder / "case").mkdir()
