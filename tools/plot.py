@@ -11,7 +11,6 @@ import logging
 import os
 import re
 import sys
-import warnings
 
 logging.getLogger("matplotlib").setLevel(logging.ERROR)  # nothing about its font cache, which the first call builds
 try:
@@ -28,6 +27,8 @@ except ImportError as missing:
     sys.stderr.write(f"{os.environ.get('SCALETRACE_CALLED_AS', 'plot.py')}: error: {missing}; on Debian and Ubuntu: apt-get install python3-matplotlib\n")
     sys.exit(3)
 
+from plot_read import EVENTS, OVERFLOWS, DataError, name_of, place, read_trace, shown  # noqa: F401 (some of them for the other files)
+
 EXIT_USAGE, EXIT_DATA = 2, 3
 FORMATS = (".png", ".svg", ".pdf", ".html")
 CALLED_AS = os.environ.get("SCALETRACE_CALLED_AS", "plot.py")  # the program hands `scaletrace plot` over to this file
@@ -35,179 +36,6 @@ CALLED_AS = os.environ.get("SCALETRACE_CALLED_AS", "plot.py")  # the program han
 # Line thinning: at most four points (first, lowest, highest, last) for each of this many slices of the x axis. That
 # is finer than the pixels of the picture, so the thinned line looks like the full one.
 SLICES = 3000
-
-
-class DataError(Exception):
-    """What is wrong with the input, in one line."""
-
-
-# ---- Reading -------------------------------------------------------------------------------------------------------
-
-EVENTS = ("", "raise", "floor", "forgiven", "backoff", "overflow", "ceiling", "growth")  # lib/base/event.h
-OVERFLOWS = ("raise", "floor", "forgiven", "backoff", "overflow")  # events of steps whose gradients were not finite
-
-
-class Trace:
-    """Arrays, one entry a row: step, loss, scale, good (float; good may be None), skipped (bool), event (in EVENTS).
-
-    x, x_end: where on the x axis the row begins and ends. x_name: what that axis counts. format: of the output gradient.
-    """
-
-    def __len__(self):
-        return len(self.step)
-
-    def keep(self, rows):
-        for name, values in vars(self).items():
-            if isinstance(values, np.ndarray):
-                setattr(self, name, values[rows])
-
-
-def read_trace(path):
-    try:
-        with open(path, "rb") as file:
-            if file.seek(0, os.SEEK_END) == 0:
-                raise DataError(f"{path}: the file is empty")
-            file.seek(-1, os.SEEK_END)
-            complete = file.read(1) == b"\n"
-        with open(path, encoding="latin-1", newline="") as file:  # every byte is a character
-            header = file.readline(1 << 16).rstrip("\r\n").split(",")
-            wanted = wanted_columns(path, header)
-            table = read_table(path, file, header, wanted, complete)
-    except OSError as error:
-        raise DataError(f"{path}: {error.strerror or error}") from None
-
-    trace = Trace()
-    trace.step, trace.loss, trace.scale = table["step"], table["loss"], table["loss_scale"]
-    trace.good = table["good_steps"] if "good_steps" in wanted else None
-    not_later = np.flatnonzero(~(np.diff(trace.step) > 0))
-    if not_later.size or not np.isfinite(trace.step).all():
-        row = int(not_later[0]) + 1 if not_later.size else 0
-        raise DataError(f"{path}:{row + 2}: step {trace.step[row]:g} does not come after the one before it")
-    negative = np.flatnonzero(trace.scale < 0)
-    if negative.size:
-        raise DataError(f"{path}:{negative[0] + 2}: loss_scale {trace.scale[negative[0]]:g} is negative")
-
-    trace.event = np.zeros(len(table), np.int8)
-    if "event" in wanted:
-        known = table["event"] == b""
-        for code, name in enumerate(EVENTS[1:], 1):
-            this = table["event"] == name.encode()
-            trace.event[this] = code
-            known |= this
-        if not known.all():
-            row = int(np.flatnonzero(~known)[0])
-            cell = shown(table["event"][row].decode("latin-1"))
-            raise DataError(f"{path}:{row + 2}: event: '{cell}' is none of {', '.join(EVENTS[1:])}")
-    if "grads_finite" in wanted:
-        trace.skipped = table["grads_finite"] == 0
-        if "event" not in wanted:
-            trace.event[trace.skipped] = EVENTS.index("overflow")
-    else:
-        trace.skipped = np.isin(trace.event, [EVENTS.index(name) for name in OVERFLOWS])
-    trace.x_name, trace.x, trace.x_end = "step", trace.step, trace.step + 1
-    trace.epoch = table["epoch"] if "epoch" in wanted else None
-    trace.skipped_total = table["skipped_total"] if "skipped_total" in wanted else None
-    trace.format = None
-    return trace
-
-
-def place(path, trace, x_name, span):
-    """Puts the rows on another x axis (update, epoch), and keeps those that reach into span, (from, to) of that axis."""
-    trace.x_name = x_name
-    if x_name == "update":
-        if trace.skipped_total is not None:
-            before = trace.skipped_total - trace.skipped
-        elif trace.step[0] == 0 and (np.diff(trace.step) == 1).all():
-            before = np.cumsum(trace.skipped) - trace.skipped
-        else:
-            raise DataError(f"{path}: --x update needs a trace of every step, or its column 'skipped_total'")
-        trace.x = trace.step - before
-        trace.x_end = trace.x + ~trace.skipped
-    elif x_name == "epoch":
-        if trace.epoch is None:
-            raise DataError(f"{path}: --x epoch needs the column 'epoch' (trace.columns in the config)")
-        # Within an epoch the steps lie evenly; the last epoch, which may be cut short, takes the pace of the longest.
-        first = np.flatnonzero(np.diff(trace.epoch, prepend=trace.epoch[0] - 1) > 0)
-        begins, epochs = trace.step[first], trace.epoch[first]
-        pace = np.max(np.diff(begins) / np.diff(epochs)) if len(first) > 1 else trace.step[-1] + 1 - begins[0]
-        begins, epochs = np.append(begins, max(begins[-1] + pace, trace.step[-1] + 1)), np.append(epochs, epochs[-1] + 1)
-        trace.x, trace.x_end = np.interp(trace.step, begins, epochs), np.interp(trace.step + 1, begins, epochs)
-    if span:
-        rows = (trace.x_end >= span[0]) & (trace.x <= span[1])
-        if not rows.any():
-            raise DataError(f"{path}: no row between {x_name} {span[0]:g} and {span[1]:g}; "
-                            f"the trace has {trace.x[0]:g} to {trace.x[-1]:g}")
-        trace.keep(rows)
-
-
-WANTED = ("step", "loss", "loss_scale", "good_steps", "grads_finite", "event", "epoch", "skipped_total")
-
-
-def wanted_columns(path, header):
-    found = f"(found: {shown(','.join(header))})"
-    for name in ("step", "loss", "loss_scale"):
-        if name not in header:
-            raise DataError(f"{path}: no column '{name}' {found}")
-    if "grads_finite" not in header and "event" not in header:
-        raise DataError(f"{path}: neither a column 'grads_finite' nor one 'event' {found}")
-    if len(set(header)) != len(header):
-        raise DataError(f"{path}: a column stands twice in the header {found}")
-    return [name for name in WANTED if name in header]
-
-
-def read_table(path, file, header, wanted, complete):
-    """The rows as an array with the header's names; columns that are not wanted keep one byte a cell."""
-    types = [(name, "S1" if name not in wanted else "S12" if name == "event" else "f8") for name in header]
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # "no data": said below
-            table = np.loadtxt(file, dtype=types, delimiter=",", comments=None, ndmin=1)
-    except ValueError as error:
-        raise bad_row(path, types, complete) or DataError(f"{path}: {shown(str(error))}") from None
-    if not complete:
-        raise DataError(f"{path}: the last line is cut off (it has no line end)")
-    if not len(table):
-        raise DataError(f"{path}: a header and no rows: nothing to draw")
-    return table
-
-
-def bad_row(path, types, complete):
-    """The error of the first row that cannot be read, or None. Slow: for files that are known to be bad."""
-    with open(path, encoding="latin-1", newline="") as file:
-        for number, line in enumerate(file, 1):
-            if not complete and not line.endswith("\n"):
-                return DataError(f"{path}:{number}: the last line is cut off (it has no line end)")
-            cells = line.rstrip("\r\n").split(",")
-            if number == 1 or cells == [""]:
-                continue
-            if len(cells) != len(types):
-                return DataError(f"{path}:{number}: {len(cells)} cells, the header has {len(types)}")
-            for (name, kind), cell in zip(types, cells):
-                if kind != "f8":
-                    continue
-                try:
-                    float(cell)
-                except ValueError:
-                    return DataError(f"{path}:{number}: {name}: '{shown(cell)}' is not a number")
-    return None
-
-
-def shown(text, longest=80):
-    text = "".join(c if c.isprintable() else "?" for c in text)
-    return text if len(text) <= longest else text[: longest - 3] + "..."
-
-
-def name_of(folder, file_name="config.resolved.yaml"):
-    """The `name` of the run in this folder, or None. A line of a file that the program wrote needs no YAML reader."""
-    try:
-        with open(os.path.join(folder, file_name), encoding="utf-8", errors="replace") as file:
-            for line in file:
-                found = re.match(r"name:\s*(.+?)\s*$", line)
-                if found:
-                    return found.group(1).strip("\"'")
-    except OSError:
-        pass
-    return None
 
 
 # ---- What is drawn, computed from the rows -------------------------------------------------------------------------
@@ -245,7 +73,8 @@ def thin_line(x, y):
     """Points that draw the same line as (x, y) at the size of the picture; gaps (NaN) stay gaps."""
     if len(x) <= 4 * SLICES:
         return x, y
-    slice_of = np.minimum(((x - x[0]) * (SLICES / (x[-1] - x[0]))).astype(np.int64), SLICES - 1)
+    width = x[-1] - x[0] or 1  # 0 in updates where every step was skipped
+    slice_of = np.minimum(((x - x[0]) * (SLICES / width)).astype(np.int64), SLICES - 1)
     starts = np.flatnonzero(np.diff(slice_of, prepend=-1))
     ends = np.append(starts[1:], len(x))
     order = np.lexsort((y, slice_of))  # by value inside each slice, NaN last

@@ -354,6 +354,13 @@ class PlotTest(unittest.TestCase):
         thinned = self.write([row(0, 1.0, 8.0), row(7, 1.0, 8.0)])
         self.assert_error(self.plot(thinned, "--x", "update"), 3, "skipped_total")
 
+    def test_updates_of_a_long_trace_whose_every_step_was_skipped_are_all_at_one_place(self):
+        rows = [row(i, 1.0 + i % 3, 1024.0, "forgiven") for i in range(4 * plot.SLICES + 5)]
+        picture = self.picture(rows, arguments=("--x", "update"))
+        self.assertEqual(len({x for x, _ in picture.line("loss")}), 1)
+        heights = [y for _, y in picture.line("loss")]
+        self.assertGreater(max(heights) - min(heights), 20)  # from the smallest loss to the largest
+
     def test_epochs_are_spread_evenly_over_their_steps(self):
         header = HEADER[:-1] + ",epoch\n"
         rows = [row(i, 1.0 + i, 8.0, "growth" if i in (6, 9) else "")[:-1] + f",{i // 4}\n" for i in range(12)]
