@@ -14,10 +14,11 @@ namespace {
 
 void RoundTo(benchmark::State& state, const char* format) {
   const KernelTable& kernels = CompiledKernels().front();
+  const StepRounding rounding = UniformRounding(*FindFormat(format), true);
   AlignedFloats in(4096), out(4096);
   for (std::size_t i = 0; i < 4096; ++i) in[i] = static_cast<float>(i) * 1.37f - 2000;
   for (auto _ : state) {
-    kernels.round(*FindFormat(format), in.data(), 4096, out.data());
+    kernels.round(rounding, Role::kWeight, 0, 0, in.data(), 4096, out.data());
     benchmark::DoNotOptimize(out.data());
     benchmark::ClobberMemory();
   }

@@ -9,6 +9,8 @@
 // clang-format off
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/sum_rows-inl.h"
+#include "kernels/vectors-inl.h"
 // clang-format on
 
 #include <algorithm>
@@ -22,151 +24,7 @@ namespace scaletrace {
 namespace HWY_NAMESPACE {
 namespace {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
-using Floats = hn::CappedTag<float, kPad>;
-using Ints = hn::RebindToSigned<Floats>;
-using VF = hn::Vec<Floats>;
-using VI = hn::Vec<Ints>;
-constexpr std::size_t kLanes = hn::MaxLanes(Floats());
-constexpr std::size_t kGroups = kPad / kLanes;
-
-// Highway's MulAdd rounds twice where the processor has no fused multiply-add.
-#undef SCALETRACE_FUSED
-#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SSSE3 || HWY_TARGET == HWY_SSE4 || \
-    (defined(HWY_SSE2) && HWY_TARGET == HWY_SSE2)
-#define SCALETRACE_FUSED 0
-#else
-#define SCALETRACE_FUSED 1
-#endif
-
-HWY_INLINE VF Fma(VF a, VF b, VF c) {
-#if SCALETRACE_FUSED
-  return hn::MulAdd(a, b, c);
-#else
-  HWY_ALIGN float pa[kLanes], pb[kLanes], pc[kLanes];
-  const Floats d;
-  hn::Store(a, d, pa);
-  hn::Store(b, d, pb);
-  hn::Store(c, d, pc);
-  for (std::size_t i = 0; i < kLanes; ++i) pc[i] = std::fma(pa[i], pb[i], pc[i]);
-  return hn::Load(d, pc);
-#endif
-}
-
-HWY_INLINE VI Bits(VF v) { return hn::BitCast(Ints(), v); }
-HWY_INLINE VF FromBits(VI v) { return hn::BitCast(Floats(), v); }
-HWY_INLINE VI Int(std::int32_t v) { return hn::Set(Ints(), v); }
-
-// The first `count` < kLanes floats, zeros behind them; nothing beyond them is touched.
-HWY_INLINE VF LoadPart(const float* from, std::size_t count) {
-#if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
-  return hn::MaskedLoad(hn::FirstN(Floats(), count), Floats(), from);
-#else
-  HWY_ALIGN float part[kLanes] = {};
-  for (std::size_t i = 0; i < count; ++i) part[i] = from[i];
-  return hn::Load(Floats(), part);
-#endif
-}
-
-HWY_INLINE void StorePart(VF v, std::size_t count, float* to) {
-#if HWY_TARGET <= HWY_AVX2 && HWY_ARCH_X86
-  hn::BlendedStore(v, hn::FirstN(Floats(), count), Floats(), to);
-#else
-  HWY_ALIGN float part[kLanes];
-  hn::Store(v, Floats(), part);
-  for (std::size_t i = 0; i < count; ++i) to[i] = part[i];
-#endif
-}
-
-// f(load, store-or-use) over n floats: body(i, v, count) with `count` valid lanes.
-template <class Body>
-HWY_INLINE void ForEachVector(const float* in, std::size_t n, const Body& body) {
-  std::size_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) body(i, hn::LoadU(Floats(), in + i), kLanes);
-  if (i < n) body(i, LoadPart(in + i, n - i), n - i);
-}
-
-HWY_INLINE void StoreCount(VF v, std::size_t count, float* to) {
-  if (count == kLanes) {
-    hn::StoreU(v, Floats(), to);
-  } else {
-    StorePart(v, count, to);
-  }
-}
-
-// ---------------------------------------------------------------------------------------------------- rounding to a format
-// Integer operations on the bits: Highway's own conversions truncate or are wrong on some targets, and a conversion instruction flushes.
-
-constexpr std::int32_t kMagnitude = 0x7FFFFFFF;
-constexpr std::int32_t kInf = 0x7F800000;
-constexpr std::int32_t kQuietNan = 0x7FC00000;
-
-HWY_INLINE std::int32_t BitsOf(float value) {
-  std::int32_t bits;
-  std::memcpy(&bits, &value, sizeof(bits));
-  return bits;
-}
-
-HWY_INLINE float FloatOf(std::int32_t bits) {
-  float value;
-  std::memcpy(&value, &bits, sizeof(value));
-  return value;
-}
-
-// Each rounds a vector; `index` has the numbers of its entries, for the random bits.
-struct RoundNothing {
-  explicit RoundNothing(const Format&) {}
-  HWY_INLINE VF operator()(VF v, VI) const { return v; }
-};
-
-struct RoundBfloat16 {
-  explicit RoundBfloat16(const Format&) {}
-  HWY_INLINE VF operator()(VF v, VI) const {
-    const VI bits = Bits(v);
-    const VI odd = hn::And(hn::BitCast(Ints(), hn::ShiftRight<16>(hn::BitCast(hn::RebindToUnsigned<Floats>(), bits))), Int(1));
-    // A carry out of the mantissa raises the exponent, at the top to infinity. A NaN must not be carried into.
-    const VI carried = hn::Add(bits, hn::Add(odd, Int(0x7FFF)));
-    const auto is_nan = hn::Gt(hn::And(bits, Int(kMagnitude)), Int(kInf));
-    const VI rounded = hn::IfThenElse(is_nan, hn::Or(bits, Int(kQuietNan)), carried);
-    return FromBits(hn::And(rounded, Int(static_cast<std::int32_t>(0xFFFF0000))));
-  }
-};
-
-// Any format, to nearest.
-struct RoundAny {
-  explicit RoundAny(const Format& f)
-      : dropped(23 - f.mantissa_bits),
-        max_bits(BitsOf(f.max_finite)),
-        overflow(f.has_inf ? kInf : f.has_nan ? kQuietNan : max_bits),
-        // With f32's bias the subnormals of both coincide and the normal path serves them. Otherwise the smallest normal is where it ends.
-        smallest_normal(f.bias == 127 ? 0 : (128 - f.bias) << 23),
-        // 2^23 units of the format's last subnormal place: adding it makes f32's own rounding fall on that place.
-        magic(FloatOf((128 - f.bias - f.mantissa_bits + 23) << 23)),
-        zero_sign(f.negative_zero) {}
-
-  HWY_INLINE VF operator()(VF v, VI) const {
-    const VI bits = Bits(v);
-    const VI magnitude = hn::And(bits, Int(kMagnitude));
-    VI sign = hn::AndNot(Int(kMagnitude), bits);
-    const VI odd = hn::And(hn::ShiftRightSame(magnitude, dropped), Int(1));
-    const VI half = Int((1 << (dropped - 1)) - 1);
-    VI rounded = hn::And(hn::Add(magnitude, hn::Add(odd, half)), Int(~((1 << dropped) - 1)));
-    const VF shift = hn::Set(Floats(), magic);
-    const VI small = Bits(hn::Sub(hn::Add(FromBits(magnitude), shift), shift));
-    rounded = hn::IfThenElse(hn::Lt(magnitude, Int(smallest_normal)), small, rounded);
-    rounded = hn::IfThenElse(hn::Gt(rounded, Int(max_bits)), Int(overflow), rounded);
-    rounded = hn::IfThenElse(hn::Gt(magnitude, Int(kInf)), Int(kQuietNan), rounded);
-    if (!zero_sign) sign = hn::IfThenElse(hn::Eq(rounded, Int(0)), Int(0), sign);
-    return FromBits(hn::Or(rounded, sign));
-  }
-
-  int dropped;
-  std::int32_t max_bits, overflow, smallest_normal;
-  float magic;
-  bool zero_sign;
-};
-
+// The random bits of stochastic rounding, and rounding in general.
 using Words = hn::RebindToUnsigned<Floats>;
 using VU = hn::Vec<Words>;
 HWY_INLINE VU Word(std::uint32_t v) { return hn::Set(Words(), v); }
@@ -279,13 +137,15 @@ struct OneRounding {
   Round round;
   bool activations;
 
-  HWY_INLINE VF Weight(VF v, VI index) const { return round(v, index); }
-  HWY_INLINE VF Bias(VF v, VI index) const { return round(v, index); }
-  HWY_INLINE VF Dot(VF v, VI index) const { return round(v, index); }
-  HWY_INLINE VF Activation(VF v, VI index) const { return activations ? round(v, index) : v; }
-  HWY_INLINE VF OutputGradient(VF v, VI index) const { return round(v, index); }
-  HWY_INLINE VF Gradient(VF v, VI index) const { return round(v, index); }
-  HWY_INLINE const Round& Sum(std::uint32_t) const { return round; }
+  HWY_INLINE VF Weight(VF v, VI) const { return round(v); }
+  HWY_INLINE VF Bias(VF v, VI) const { return round(v); }
+  HWY_INLINE VF Dot(VF v, VI) const { return round(v); }
+  HWY_INLINE VF Activation(VF v, VI) const { return activations ? round(v) : v; }
+  HWY_INLINE VF OutputGradient(VF v, VI) const { return round(v); }
+  HWY_INLINE VF Gradient(VF v, VI) const { return round(v); }
+  HWY_INLINE auto Sum(std::uint32_t) const {
+    return [r = round](VF v, VI) HWY_ATTR { return r(v); };
+  }
 };
 
 // Or one each.
@@ -304,9 +164,6 @@ struct RoundingsByRole {
   HWY_INLINE VF Gradient(VF v, VI index) const { return gradient(v, index); }
   HWY_INLINE RoundGenerally Sum(std::uint32_t level) const { return {step, Role::kGradientSum, draw, level}; }
 };
-
-// The numbers of the entries `first` ... of a vector.
-HWY_INLINE VI Entries(std::size_t first) { return hn::Iota(Ints(), static_cast<std::int32_t>(first)); }
 
 // ---------------------------------------------------------------------------------------------------- the two products
 
@@ -421,102 +278,6 @@ HWY_INLINE float SumOfSquares(const float* errors, std::size_t stride, std::size
   return sum;
 }
 
-// ---------------------------------------------------------------------------------------------------- the sum over the rows
-
-constexpr std::size_t kBlock = 32;
-
-// Up to 32 rows: one sum an output, row by row.
-template <class Round>
-HWY_INLINE void SumFewRows(const Round& round, const float* in, std::size_t stride, std::size_t rows, std::size_t outputs, float* out) {
-  const Floats d;
-  const Ints di;
-  for (std::size_t k = 0; k < outputs; k += kLanes) {
-    const std::size_t count = std::min(kLanes, outputs - k);
-    VF sum = hn::Zero(d);
-    const VI first = hn::Mul(Entries(k), Int(static_cast<std::int32_t>(rows)));
-    if (outputs == 1) {
-      for (std::size_t i = 0; i < rows; ++i) sum = round(hn::Add(sum, hn::Set(d, in[i])), hn::Add(first, Int(static_cast<std::int32_t>(i))));
-    } else {
-      // Lanes beyond the last output repeat it.
-      const VI lane = hn::Min(hn::Iota(di, 0), Int(static_cast<std::int32_t>(count) - 1));
-      const VI start = hn::Mul(lane, Int(static_cast<std::int32_t>(stride)));
-      for (std::size_t i = 0; i < rows; ++i) {
-        sum = round(hn::Add(sum, hn::GatherIndex(d, in + k * stride + i, start)), hn::Add(first, Int(static_cast<std::int32_t>(i))));
-      }
-    }
-    StoreCount(sum, count, out + k);
-  }
-}
-
-// More than 32 rows, one level: NV vectors of sums at once, so that the long chain of dependent additions of one hides behind the others'. Lane m of `first` + ... is the sum of block m % blocks of
-// output m / blocks.
-template <int NV, class Round>
-HWY_INLINE void SumBlocks(const Round& round, const float* in, std::size_t stride, std::size_t rows, std::size_t blocks,
-                          std::size_t sums, std::size_t first, float* out) {
-  const Floats d;
-  const Ints di;
-  const std::size_t front = (blocks * kBlock - rows) / 2;
-  VI row[NV], start[NV], entry[NV];
-  VF sum[NV];
-  std::size_t output = first / blocks, block = first % blocks;
-  for (int v = 0; v < NV; ++v) {
-    HWY_ALIGN std::int32_t first_row[kLanes], first_start[kLanes], first_entry[kLanes];
-    for (std::size_t lane = 0; lane < kLanes; ++lane) {
-      first_row[lane] = static_cast<std::int32_t>(block * kBlock) - static_cast<std::int32_t>(front);
-      first_start[lane] = static_cast<std::int32_t>(output * stride);
-      first_entry[lane] = static_cast<std::int32_t>((output * blocks + block) * kBlock);
-      if (first + static_cast<std::size_t>(v) * kLanes + lane + 1 >= sums) continue;  // lanes beyond the last repeat it
-      if (++block == blocks) {
-        block = 0;
-        ++output;
-      }
-    }
-    row[v] = hn::Load(di, first_row);
-    start[v] = hn::Load(di, first_start);
-    entry[v] = hn::Load(di, first_entry);
-    sum[v] = hn::Zero(d);
-  }
-  const VI last = Int(static_cast<std::int32_t>(rows) - 1);
-  for (std::size_t i = 0; i < kBlock; ++i) {
-    for (int v = 0; v < NV; ++v) {
-      // Rows before the first and behind the last are zeros.
-      const auto valid = hn::AndNot(hn::Gt(row[v], last), hn::Gt(row[v], Int(-1)));
-      const VI index = hn::IfThenElseZero(valid, hn::Add(start[v], row[v]));
-      const VI term = hn::IfThenElseZero(valid, Bits(hn::GatherIndex(d, in, index)));
-      sum[v] = round(hn::Add(sum[v], FromBits(term)), hn::Add(entry[v], Int(static_cast<std::int32_t>(i))));
-      row[v] = hn::Add(row[v], Int(1));
-    }
-  }
-  for (int v = 0; v < NV; ++v) {
-    const std::size_t at = first + static_cast<std::size_t>(v) * kLanes;
-    if (at < sums) StoreCount(sum[v], std::min(kLanes, sums - at), out + at);
-  }
-}
-
-// in: outputs x stride, `rows` of them used. out: one sum an output. scratch: SumScratch(rows, outputs).
-template <class Roles>
-HWY_INLINE void SumRows(const Roles& roles, const float* in, std::size_t stride, std::size_t rows, std::size_t outputs,
-                        float* scratch, float* out) {
-  if (rows == 1) {
-    for (std::size_t k = 0; k < outputs; ++k) out[k] = in[k * stride];
-    return;
-  }
-  std::uint32_t level = 0;
-  for (; rows > kBlock; ++level) {
-    const auto& round = roles.Sum(level);
-    const std::size_t blocks = (rows + kBlock - 1) / kBlock;
-    const std::size_t sums = outputs * blocks;
-    std::size_t m = 0;
-    for (; m + 4 * kLanes <= sums; m += 4 * kLanes) SumBlocks<4>(round, in, stride, rows, blocks, sums, m, scratch);
-    for (; m < sums; m += kLanes) SumBlocks<1>(round, in, stride, rows, blocks, sums, m, scratch);
-    in = scratch;
-    stride = blocks;
-    rows = blocks;
-    scratch += sums;
-  }
-  SumFewRows(roles.Sum(level), in, stride, rows, outputs, out);
-}
-
 // ---------------------------------------------------------------------------------------------------- the step
 
 // round(v, index) over n floats, the first of which is entry `first`.
@@ -605,7 +366,7 @@ float Gradients(const GradientArgs& args) {
 void RoundTo(const StepRounding& rounding, Role role, std::uint64_t draw, std::size_t first, const float* in, std::size_t n, float* out) {
   const Rounding& r = rounding[role];
   if (r.is_plain() && (r.format.mantissa_bits < 23 || r.format.bias == 127)) {
-    WithNearest(r.format, [&](const auto& round) HWY_ATTR { RoundAll(round, first, in, n, out); });
+    WithNearest(r.format, [&](const auto& round) HWY_ATTR { RoundAll([&](VF v, VI) HWY_ATTR { return round(v); }, first, in, n, out); });
   } else {
     RoundAll(RoundGenerally(rounding, role, draw), first, in, n, out);
   }
@@ -626,11 +387,6 @@ Finite Divide(const float* dividends, float divisor, std::size_t n, float* quoti
     after = hn::Max(after, count == kLanes ? magnitude : hn::IfThenElseZero(hn::FirstN(Ints(), count), magnitude));
   });
   return {AllFinite(before), AllFinite(after)};
-}
-
-// The first `count` of a vector's worth of floats.
-HWY_INLINE VF LoadCount(const float* from, std::size_t count) {
-  return count == kLanes ? hn::LoadU(Floats(), from) : LoadPart(from, count);
 }
 
 void Update(const UpdateArgs& args) {

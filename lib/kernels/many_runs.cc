@@ -8,6 +8,7 @@
 // clang-format off
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "kernels/vectors-inl.h"
 // clang-format on
 
 #include <algorithm>
@@ -23,111 +24,13 @@ namespace scaletrace {
 namespace HWY_NAMESPACE {
 namespace {
 
-namespace hn = hwy::HWY_NAMESPACE;
-
-using Floats = hn::CappedTag<float, kPad>;
-using Ints = hn::RebindToSigned<Floats>;
-using VF = hn::Vec<Floats>;
-using VI = hn::Vec<Ints>;
-constexpr std::size_t kLanes = hn::MaxLanes(Floats());
-
-#undef SCALETRACE_FUSED
-#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128 || HWY_TARGET == HWY_SSSE3 || HWY_TARGET == HWY_SSE4 || \
-    (defined(HWY_SSE2) && HWY_TARGET == HWY_SSE2)
-#define SCALETRACE_FUSED 0
-#else
-#define SCALETRACE_FUSED 1
-#endif
-
-HWY_INLINE VF Fma(VF a, VF b, VF c) {
-#if SCALETRACE_FUSED
-  return hn::MulAdd(a, b, c);
-#else
-  HWY_ALIGN float pa[kLanes], pb[kLanes], pc[kLanes];
-  const Floats d;
-  hn::Store(a, d, pa);
-  hn::Store(b, d, pb);
-  hn::Store(c, d, pc);
-  for (std::size_t i = 0; i < kLanes; ++i) pc[i] = std::fma(pa[i], pb[i], pc[i]);
-  return hn::Load(d, pc);
-#endif
-}
-
-HWY_INLINE VI Bits(VF v) { return hn::BitCast(Ints(), v); }
-HWY_INLINE VF FromBits(VI v) { return hn::BitCast(Floats(), v); }
-HWY_INLINE VI Int(std::int32_t v) { return hn::Set(Ints(), v); }
 HWY_INLINE VF Load(const float* from) { return hn::Load(Floats(), from); }
 HWY_INLINE void Store(VF v, float* to) { hn::Store(v, Floats(), to); }
-
-// ---------------------------------------------------------------------------------------------------- rounding to a format
-
-constexpr std::int32_t kMagnitude = 0x7FFFFFFF;
-constexpr std::int32_t kInf = 0x7F800000;
-constexpr std::int32_t kQuietNan = 0x7FC00000;
-
-HWY_INLINE std::int32_t BitsOf(float value) {
-  std::int32_t bits;
-  std::memcpy(&bits, &value, sizeof(bits));
-  return bits;
-}
-
-HWY_INLINE float FloatOf(std::int32_t bits) {
-  float value;
-  std::memcpy(&value, &bits, sizeof(value));
-  return value;
-}
-
-struct RoundNothing {
-  explicit RoundNothing(const Format&) {}
-  HWY_INLINE VF operator()(VF v) const { return v; }
-};
-
-// No NaN here has low bits that a carry could run through: those that come in have none (ManyArgs), and arithmetic makes none.
-struct RoundBfloat16 {
-  explicit RoundBfloat16(const Format&) {}
-  HWY_INLINE VF operator()(VF v) const {
-    const VI bits = Bits(v);
-    const VI odd = hn::And(hn::BitCast(Ints(), hn::ShiftRight<16>(hn::BitCast(hn::RebindToUnsigned<Floats>(), bits))), Int(1));
-    const VI carried = hn::Add(hn::Add(bits, Int(0x7FFF)), odd);
-    return FromBits(hn::And(carried, Int(static_cast<std::int32_t>(0xFFFF0000))));
-  }
-};
-
-struct RoundAny {
-  explicit RoundAny(const Format& f)
-      : dropped(23 - f.mantissa_bits),
-        max_bits(BitsOf(f.max_finite)),
-        overflow(f.has_inf ? kInf : f.has_nan ? kQuietNan : max_bits),
-        smallest_normal(f.bias == 127 ? 0 : (128 - f.bias) << 23),
-        magic(FloatOf((128 - f.bias - f.mantissa_bits + 23) << 23)),
-        zero_sign(f.negative_zero) {}
-
-  HWY_INLINE VF operator()(VF v) const {
-    const VI bits = Bits(v);
-    const VI magnitude = hn::And(bits, Int(kMagnitude));
-    VI sign = hn::AndNot(Int(kMagnitude), bits);
-    const VI odd = hn::And(hn::ShiftRightSame(magnitude, dropped), Int(1));
-    const VI half = Int((1 << (dropped - 1)) - 1);
-    VI rounded = hn::And(hn::Add(magnitude, hn::Add(odd, half)), Int(~((1 << dropped) - 1)));
-    const VF shift = hn::Set(Floats(), magic);
-    const VI small = Bits(hn::Sub(hn::Add(FromBits(magnitude), shift), shift));
-    rounded = hn::IfThenElse(hn::Lt(magnitude, Int(smallest_normal)), small, rounded);
-    rounded = hn::IfThenElse(hn::Gt(rounded, Int(max_bits)), Int(overflow), rounded);
-    rounded = hn::IfThenElse(hn::Gt(magnitude, Int(kInf)), Int(kQuietNan), rounded);
-    if (!zero_sign) sign = hn::IfThenElse(hn::Eq(rounded, Int(0)), Int(0), sign);
-    return FromBits(hn::Or(rounded, sign));
-  }
-
-  int dropped;
-  std::int32_t max_bits, overflow, smallest_normal;
-  float magic;
-  bool zero_sign;
-};
 
 template <class F>
 HWY_INLINE auto WithRounding(const Format& format, const F& f) {
   if (format.mantissa_bits == 23) return f(RoundNothing(format));
-  if (format.bias == 127 && format.mantissa_bits == 7) return f(RoundBfloat16(format));
+  if (format.bias == 127 && format.mantissa_bits == 7) return f(RoundCleanBfloat16(format));
   return f(RoundAny(format));
 }
 
@@ -480,7 +383,7 @@ ManySteps Steps(const ManyArgs& args, std::size_t steps, std::int32_t time) {
   }
   return WithRounding(*args.format, [&](const auto& round) {
     // Where rounding takes longer, quotients instead of products hardly show, and compilers have less to do.
-    if constexpr (std::is_same_v<std::decay_t<decltype(round)>, RoundBfloat16>) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(round)>, RoundCleanBfloat16>) {
       if (plain) return StepsOf<true>(round, args, steps, time);
     }
     return StepsOf<false>(round, args, steps, time);

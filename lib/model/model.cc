@@ -10,31 +10,64 @@
 
 namespace scaletrace {
 
-LinearModel::LinearModel(const KernelTable& kernels, const PrecisionOptions& precision, const ModelShape& shape, std::uint64_t seed)
+namespace {
+
+// As the kernels want a NaN.
+float Canonical(float v) { return std::isnan(v) ? std::numeric_limits<float>::quiet_NaN() : v; }
+
+// Products of a step from which packing the batch pays.
+constexpr std::size_t kWorkOfPacking = 1024;
+
+}  // namespace
+
+LinearModel::LinearModel(const KernelTable& kernels, const PrecisionOptions& precision, const ModelShape& shape, std::uint64_t seed, int threads)
     : kernels_(&kernels),
       rounding_(RoundingOf(precision, seed)),
       shape_(shape),
-      x_by_row_(shape.max_rows * Padded(shape.features)),
-      x_by_feature_(shape.features * Padded(shape.max_rows)),
+      wanted_threads_(threads),
       y_(shape.outputs * Padded(shape.max_rows)),
       parameters_(parameter_count()),
-      rounded_(parameter_count()),
       scaled_(parameter_count()),
-      unscaled_(parameter_count()),
-      errors_(y_.size()),
-      signals_(y_.size()),
-      sums_(SumScratch(shape.max_rows, shape.outputs)) {
+      unscaled_(parameter_count()) {
   SCALETRACE_CHECK(shape.max_rows >= 1 && shape.features >= 1 && shape.outputs >= 1);
   // The kernels index with 32 bits.
   SCALETRACE_CHECK(y_.size() < std::numeric_limits<std::int32_t>::max());
 }
 
+void LinearModel::PrepareRowsAndFeatures() {
+  if (rounded_.size() > 0) return;
+  x_by_row_ = AlignedFloats(shape_.max_rows * Padded(shape_.features));
+  x_by_feature_ = AlignedFloats(shape_.features * Padded(shape_.max_rows));
+  rounded_ = AlignedFloats(parameter_count());
+  errors_ = AlignedFloats(y_.size());
+  signals_ = AlignedFloats(y_.size());
+  sums_ = AlignedFloats(SumScratch(shape_.max_rows, shape_.outputs));
+}
+
+void LinearModel::PreparePacked() {
+  if (packed_) return;
+  packed_ = std::make_unique<PackedModel>(*FindPacked(kernels_->target), PackedModel::Shape{shape_.max_rows, shape_.features, shape_.outputs},
+                                          !rounding_[Role::kActivation].is_nothing(), PackedModel::Threads{.most = wanted_threads_}, parameters_.data(), scaled_.data());
+  packed_->SetTargets(y_.data());
+  if (!keep_signals_) return;
+  if (errors_.size() == 0) {
+    errors_ = AlignedFloats(y_.size());
+    signals_ = AlignedFloats(y_.size());
+  }
+  packed_->KeepSignals(errors_.data(), signals_.data());
+}
+
+std::string LinearModel::path() const {
+  return is_packed_ ? "packed, " + std::string(packed_->table().instruction) : "rows and features";
+}
+
 void LinearModel::SetParameters(std::span<const float> w, std::span<const float> b) {
   SCALETRACE_CHECK(w.size() == weight_count() && b.size() == shape_.outputs);
   for (std::size_t d = 0; d < shape_.features; ++d) {
-    for (std::size_t k = 0; k < shape_.outputs; ++k) parameters_[k * shape_.features + d] = w[d * shape_.outputs + k];
+    for (std::size_t k = 0; k < shape_.outputs; ++k) parameters_[k * shape_.features + d] = Canonical(w[d * shape_.outputs + k]);
   }
-  std::copy(b.begin(), b.end(), parameters_.data() + weight_count());
+  for (std::size_t k = 0; k < shape_.outputs; ++k) parameters_[weight_count() + k] = Canonical(b[k]);
+  if (packed_) packed_->ParametersChanged();
 }
 
 std::vector<float> LinearModel::w() const {
@@ -54,16 +87,34 @@ void LinearModel::RoundParameters() {
   nearest[Role::kMaster].mode = RoundingMode::kNearestEven;
   const FlushScope flush;
   kernels_->round(nearest, Role::kMaster, 0, 0, parameters_.data(), parameter_count(), parameters_.data());
+  if (packed_) packed_->ParametersChanged();
 }
 
 void LinearModel::LoadFeatures(std::span<const float> x, std::span<const std::uint32_t> rows, std::uint64_t draw) {
   const std::size_t D = shape_.features, padded = Padded(D);
   rows_ = rows.empty() ? x.size() / D : rows.size();
   SCALETRACE_CHECK(rows_ >= 1 && rows_ <= shape_.max_rows);
+  const auto row_of = [&](std::size_t i) { return x.data() + (rows.empty() ? i : rows[i]) * D; };
+  // Several outputs or blocks of rows have more to gain from the wide tiles than a small step loses in calls.
+  is_packed_ = !keep_ && CanPack(rounding_, rows_, D) && rows_ * D * shape_.outputs >= kWorkOfPacking;
+  if (is_packed_) {
+    PreparePacked();
+    packed_->Begin(rows_);
+    const FlushScope flush;
+    for (std::size_t i0 = 0; i0 < rows_; i0 += kPanel) {
+      const std::size_t count = std::min(kPanel, rows_ - i0);
+      for (std::size_t i = 0; i < count; ++i) {
+        kernels_->round(rounding_, Role::kInput, draw, (i0 + i) * D, row_of(i0 + i), D, packed_->load_buffer() + i * packed_->load_stride());
+      }
+      packed_->Load(i0, count);
+    }
+    return;
+  }
+  PrepareRowsAndFeatures();
   {
     const FlushScope flush;
     for (std::size_t i = 0; i < rows_; ++i) {
-      const float* row = x.data() + (rows.empty() ? i : rows[i]) * D;
+      const float* row = row_of(i);
       kernels_->round(rounding_, Role::kInput, draw, i * D, row, D, x_by_row_.data() + i * padded);
       if (keep_) std::copy(row, row + D, x_exact_.data() + i * D);
     }
@@ -86,7 +137,7 @@ void LinearModel::LoadTargets(std::span<const float> y) {
   const std::size_t K = shape_.outputs, stride = Padded(rows_);
   SCALETRACE_CHECK(y.size() == rows_ * K);
   for (std::size_t k = 0; k < K; ++k) {
-    for (std::size_t i = 0; i < rows_; ++i) y_[k * stride + i] = y[i * K + k];
+    for (std::size_t i = 0; i < rows_; ++i) y_[k * stride + i] = Canonical(y[i * K + k]);
   }
 }
 
@@ -115,6 +166,13 @@ GradientArgs LinearModel::Args(float loss_scale, std::uint64_t draw) {
 }
 
 LinearModel::Backward LinearModel::ComputeGradients(float loss_scale, std::uint64_t draw, float share) {
+  if (is_packed_) {
+    Backward backward;
+    backward.loss = packed_->ComputeGradients(loss_scale, share, backward.finite.before);
+    const FlushScope flush;
+    backward.finite.after = kernels_->divide(scaled_.data(), loss_scale, parameter_count(), unscaled_.data()).after;
+    return backward;
+  }
   GradientArgs args = Args(loss_scale, draw);
   args.share = share;
   // The update changes the parameters before anyone asks what rounding them did.
@@ -125,6 +183,25 @@ LinearModel::Backward LinearModel::ComputeGradients(float loss_scale, std::uint6
 }
 
 Stretch LinearModel::TakeSteps(float loss_scale, float lr, std::span<float> losses, std::uint64_t draw) {
+  if (is_packed_) {
+    Stretch stretch;
+    // Quotients by a smaller scale may be infinite where gradients aren't, and what is not finite has rules of its own.
+    if (loss_scale >= 1 && std::isfinite(loss_scale)) {
+      stretch.applied = packed_->TakeSteps(loss_scale, lr, losses);
+      const FlushScope flush;
+      stretch.finite = kernels_->divide(scaled_.data(), loss_scale, parameter_count(), unscaled_.data());
+      return stretch;
+    }
+    while (stretch.applied < losses.size()) {
+      const Backward backward = ComputeGradients(loss_scale, draw);
+      losses[stretch.applied] = backward.loss;
+      stretch.finite = backward.finite;
+      if (!backward.finite.before || !backward.finite.after) break;
+      Update(lr);
+      ++stretch.applied;
+    }
+    return stretch;
+  }
   const StretchArgs args = {
       .gradients = Args(loss_scale, draw),
       .parameters = parameters_.data(),
@@ -177,6 +254,7 @@ void LinearModel::Update(UpdateArgs args) {
   if (args.rule == UpdateRule::kAdam && second_.size() == 0) second_ = AlignedFloats(parameter_count());
   args.first = first_.data();
   args.second = second_.data();
+  if (packed_) packed_->ParametersChanged();
   const FlushScope flush;
   kernels_->update(args);
 }
@@ -193,13 +271,14 @@ void LinearModel::SetMoments(std::span<const float> first, std::span<const float
 
 void LinearModel::KeepUnrounded() {
   if (keep_) return;
+  SCALETRACE_CHECK(rows_ == 0);
   keep_ = true;
   x_exact_ = AlignedFloats(shape_.max_rows * shape_.features);
   parameters_exact_ = AlignedFloats(parameter_count());
   exact_gradients_ = AlignedFloats(parameter_count());
-  sums_with_bias_ = AlignedFloats(errors_.size());
-  activations_ = AlignedFloats(errors_.size());
-  exact_signals_ = AlignedFloats(errors_.size());
+  sums_with_bias_ = AlignedFloats(y_.size());
+  activations_ = AlignedFloats(y_.size());
+  exact_signals_ = AlignedFloats(y_.size());
 }
 
 template <class F>
@@ -234,6 +313,7 @@ void LinearModel::Count(Role role, ExponentCounts& counts) const {
 }
 
 double LinearModel::UnderflowShare() const {
+  SCALETRACE_CHECK(!is_packed_ || keep_signals_);
   const std::size_t count = CountUnderflow(errors_.data(), signals_.data(), rows_, Padded(rows_), shape_.outputs);
   return static_cast<double>(count) / static_cast<double>(rows_ * shape_.outputs);
 }

@@ -4,12 +4,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "kernels/aligned.h"
 #include "kernels/kernels.h"
 #include "kernels/statistics.h"
+#include "model/packed_model.h"
 #include "model/precision.h"
 
 namespace scaletrace {
@@ -22,8 +25,8 @@ struct ModelShape {
 
 class LinearModel {
  public:
-  // All parameters 0. `seed`: of stochastic rounding. InputError as RoundingOf.
-  LinearModel(const KernelTable& kernels, const PrecisionOptions& precision, const ModelShape& shape, std::uint64_t seed = 0);
+  // All parameters 0. `seed`: of stochastic rounding. threads: at most so many are used, where a step is long enough; the bits don't depend on it. InputError as RoundingOf.
+  LinearModel(const KernelTable& kernels, const PrecisionOptions& precision, const ModelShape& shape, std::uint64_t seed = 0, int threads = 1);
 
   // w: D x K, row-major. b: K. Taken as they are; RoundParameters brings them to the masters' format.
   void SetParameters(std::span<const float> w, std::span<const float> b);
@@ -73,7 +76,9 @@ class LinearModel {
   std::size_t parameter_count() const { return weight_count() + shape_.outputs; }
   std::size_t rows() const { return rows_; }
 
-  // From now on ComputeGradients keeps what it rounded, for Count. Costs memory and time.
+  // From now on ComputeGradients keeps e and g, for UnderflowShare. Before the first batch.
+  void KeepSignals() { keep_signals_ = true; }
+  // From now on ComputeGradients keeps what it rounded, for Count. Costs memory and time. Before the first batch.
   void KeepUnrounded();
   // What rounding did in the last ComputeGradients (kInput: the last LoadFeatures) to the tensor of that role: kInput, kWeight (w and b), kActivation,
   // kOutputGradient or kGradient (w and b).
@@ -89,8 +94,12 @@ class LinearModel {
 
   const StepRounding& rounding() const { return rounding_; }
 
-  // Share of the entries of g that are 0 where e is not.
+  // Share of the entries of g that are 0 where e is not. After KeepSignals.
   double UnderflowShare() const;
+
+  // How the loaded batch's steps are computed: "packed, bf16 dot", "packed, fma" (packed_model.h), or "rows and features" (kernels.h).
+  std::string path() const;
+  int threads() const { return packed_ ? packed_->threads() : 1; }
 
   // The first entry of the unscaled gradients that isn't finite, in the order w (row-major), b.
   struct Place {
@@ -101,6 +110,9 @@ class LinearModel {
 
  private:
   GradientArgs Args(float loss_scale, std::uint64_t draw);
+  // The arrays of GradientArgs, or of packed_.
+  void PrepareRowsAndFeatures();
+  void PreparePacked();
   // f(before, after, n) for each run of neighbouring entries of the tensor.
   template <class F>
   void ForEachPiece(Role role, const F& f) const;
@@ -108,13 +120,16 @@ class LinearModel {
   const KernelTable* kernels_;
   StepRounding rounding_;
   ModelShape shape_;
+  int wanted_threads_;
   std::size_t rows_ = 0;
+  bool is_packed_ = false;  // the loaded batch
+  std::unique_ptr<PackedModel> packed_;
 
   AlignedFloats x_by_row_, x_by_feature_, y_;
   AlignedFloats parameters_, rounded_, scaled_, unscaled_;
   AlignedFloats errors_, signals_, sums_;
   AlignedFloats first_, second_, accumulated_;
-  bool keep_ = false;
+  bool keep_ = false, keep_signals_ = false;
   AlignedFloats x_exact_, parameters_exact_, sums_with_bias_, activations_, exact_signals_, exact_gradients_;
 };
 

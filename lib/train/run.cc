@@ -83,6 +83,7 @@ Run::Run(const RunConfig& config, const KernelTable& kernels, Dataset dataset)
   model_.RoundParameters();
   repeatable_ = !model_.rounding().is_stochastic() && config.trace.histograms == 0 && config.micro_batches == 1;
   targets_.resize(batches_.max_rows() * dataset_.outputs);
+  if (columns_ & kNeedsUnderflow) model_.KeepSignals();
   if (columns_ >= kNeedsFirstTensor || config.trace.histograms > 0) model_.KeepUnrounded();
 }
 

@@ -159,6 +159,7 @@ void CompareStep(Numbers& numbers, const Format& format, bool strict, std::size_
     precision.profile = strict ? Profile::kStrict : Profile::kExcess;
     // Room for more rows than this batch has, filled before: what a longer batch left behind must not be seen.
     LinearModel model(kernels, precision, {B + 3, D, K});
+    model.KeepSignals();
     const std::vector<float> before = numbers.Many((B + 3) * D, 1), targets_before = numbers.Many((B + 3) * K, 1);
     model.LoadFeatures(before, {});
     model.LoadTargets(targets_before);
