@@ -79,6 +79,8 @@ bool AgreesWithFma(TileFunction tile) {
 
 namespace {
 
+constexpr std::size_t kAhead = 1024;  // words
+
 // kOutputs x 16 kVectors sums in registers: 6 x 4 of the 32, and a vector of words for each column.
 template <int kOutputs, int kVectors>
 inline __attribute__((always_inline)) void Tile(std::size_t words, const std::uint32_t* a, std::size_t a_stride, const std::uint32_t* panel, float* sums) {
@@ -89,6 +91,11 @@ inline __attribute__((always_inline)) void Tile(std::size_t words, const std::ui
     for (int v = 0; v < kVectors; ++v) sum[k][v] = _mm512_setzero_ps();
   }
   for (std::size_t t = 0; t < words; ++t) {
+    // Far ahead: the panels of a large batch come from the third cache or from memory, one after the other.
+    if (kOutputs <= 2) {
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) _mm_prefetch(reinterpret_cast<const char*>(panel + (t * kVectors + static_cast<std::size_t>(v)) * 16 + kAhead), _MM_HINT_T0);
+    }
     __m512i column[kVectors];
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) column[v] = _mm512_loadu_si512(panel + (t * kVectors + static_cast<std::size_t>(v)) * 16);
