@@ -1,6 +1,6 @@
 // Times steps inside one process, as tools/bench asks for: one line on standard input starts one measurement, one line with nanoseconds for a step of a run answers it.
 //
-// usage: scaletrace_bench B D K RUNS STEPS PROFILE [FORMAT [fresh]]   RUNS 1: a run with all records; more: a block of runs, `fresh`: each with data of its own that are made within the time
+// usage: scaletrace_bench B D K RUNS STEPS PROFILE [FORMAT [fresh]]   on as many threads as it may use processors; RUNS 1: a run with all records; more: a block of runs, `fresh`: each with data of its own that are made within the time
 //        scaletrace_bench limits                                       what the processor can do: fused multiply-adds and bytes of a large array in a nanosecond
 #include <algorithm>
 #include <chrono>
@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/cpus.h"
 #include "kernels/kernels.h"
 #include "train/run.h"
 #include "train/run_block.h"
@@ -130,7 +131,7 @@ int Main(int argc, char** argv) {
     const RunConfig config = Config(argv + 1, steps, argv[6], format);
     std::vector<StepRecord> records(static_cast<std::size_t>(steps));
     Serve([&] {
-      Run run(config, kernels);
+      Run run(config, kernels, UsableCpus());
       const double start = Now();
       run.Steps(records);
       const double ns = Now() - start;

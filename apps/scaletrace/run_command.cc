@@ -5,6 +5,7 @@
 #include <ctime>
 #include <memory>
 
+#include "base/cpus.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -27,6 +28,7 @@ struct RunOptions {
   bool json = false;
   bool quiet = false;
   bool force = false;
+  int jobs = 0;  // 0: the processors that the process may use
 };
 
 volatile std::sig_atomic_t signal_seen = 0;
@@ -170,6 +172,7 @@ int Execute(const RunOptions& options) {
   folder.path = options.out.empty() ? "runs/" + FolderName(config.name) + "-" + folder.hash.substr(0, 8) : options.out;
   folder.software = SoftwareName();
   folder.force = options.force;
+  folder.threads = options.jobs == 0 ? UsableCpus() : options.jobs;
   const KernelTable& kernels = KernelsFor(options.target);
 
   const SignalScope signals;
@@ -205,6 +208,8 @@ Action AddRun(CLI::App& command) {
   command.add_flag("--json", options->json, "Print the summary as one JSON object");
   command.add_flag("--quiet", options->quiet, "Print nothing but errors");
   command.add_flag("--force", options->force, "Start anew, replacing what an earlier run left in the folder");
+  command.add_option("-j,--jobs", options->jobs, "At most N threads for a large step; default: the processors this process may use. The results are the same for any N")
+      ->type_name("N")->check(CLI::Range(1, kMostThreads));
   AddTargetOption(command, options->target);
   command.footer(
       "The folder gets config.yaml, config.resolved.yaml, trace.csv, final.json (the state), run.json (time, host, version) and, at the end,\n"

@@ -26,7 +26,6 @@ namespace scaletrace {
 namespace {
 
 constexpr int kSomeInvalid = 1, kShardsMissing = 4, kTimeLimit = 75;
-constexpr int kMostThreads = 4096;
 constexpr double kSecondsBetweenLines = 60;  // of progress, where stderr is no terminal
 
 struct Options {

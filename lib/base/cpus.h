@@ -10,6 +10,9 @@ namespace scaletrace {
 // up (containers). At least 1.
 int UsableCpus();
 
+// The most threads that a user may ask for.
+inline constexpr int kMostThreads = 4096;
+
 // The quota part of it, for tests: what the control groups under `mount` (/sys/fs/cgroup) allow to a process whose /proc/self/cgroup has the text `membership`.
 // Groups that `mount` does not show, as in a container, are looked for at its top. 0: no limit.
 double CgroupCpus(const std::string& membership, const std::string& mount);

@@ -55,15 +55,15 @@ Dataset CheckedDataset(const RunConfig& config) {
 
 }  // namespace
 
-Run::Run(const RunConfig& config, const KernelTable& kernels)
-    : Run(config, kernels, CheckedDataset(config)) {}
+Run::Run(const RunConfig& config, const KernelTable& kernels, int threads)
+    : Run(config, kernels, CheckedDataset(config), threads) {}
 
-Run::Run(const RunConfig& config, const KernelTable& kernels, Dataset dataset)
+Run::Run(const RunConfig& config, const KernelTable& kernels, Dataset dataset, int threads)
     : config_(config),
       dataset_(std::move(dataset)),
       batches_(config.batch, dataset_.samples, config.seed),
       model_(kernels, config.precision, {batches_.max_rows() / static_cast<std::size_t>(config.micro_batches), dataset_.features, dataset_.outputs},
-             config.seed),
+             config.seed, threads),
       scaler_(config.scaler),
       needs_(scaler_.needs()),
       columns_(NeedsOf(config.trace.columns)),

@@ -25,7 +25,8 @@ namespace scaletrace {
 class Run {
  public:
   // Makes the data and the starting state. Errors: those of MakeDataset and Scaler; InputError (kConfig) where the data brings parameters and model.init is not auto.
-  Run(const RunConfig& config, const KernelTable& kernels);
+  // threads: as LinearModel's; the records don't depend on it.
+  Run(const RunConfig& config, const KernelTable& kernels, int threads = 1);
 
   // All steps taken, or ended early (summary().stopped).
   bool done() const { return summary_.steps >= config_.steps || !summary_.stopped.empty(); }
@@ -42,7 +43,7 @@ class Run {
   void Restore(const Json& json, const JsonValue& object);
 
  private:
-  Run(const RunConfig& config, const KernelTable& kernels, Dataset dataset);
+  Run(const RunConfig& config, const KernelTable& kernels, Dataset dataset, int threads);
   void Load(std::int64_t step);
   // Puts micro-batch `piece` of the step, of config_.micro_batches, into the model.
   void LoadPiece(std::int64_t step, std::int64_t piece);

@@ -159,10 +159,11 @@ std::string Timestamp() {
   return {text, std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &utc)};
 }
 
-std::string RunJson(const FolderOptions& options, const KernelTable& kernels, const RunReport& report, const std::string& started) {
+std::string RunJson(const FolderOptions& options, const KernelTable& kernels, const LinearModel& model, const RunReport& report, const std::string& started) {
   char host[256] = {};
   ::gethostname(host, sizeof(host) - 1);
   return "{\n\"software\": " + ToJsonString(options.software) + ",\n\"target\": " + ToJsonString(kernels.target) +
+         ",\n\"path\": " + ToJsonString(model.path()) + ",\n\"threads\": " + std::to_string(model.threads()) +
          ",\n\"host\": " + ToJsonString(host) + ",\n\"started\": " + ToJsonString(started) + ",\n\"ended\": " + ToJsonString(Timestamp()) +
          ",\n\"resumed_at\": " + std::to_string(report.resumed_at) + ",\n\"seconds\": {\"data\": " + ToJsonText(report.seconds.data) +
          ", \"steps\": " + ToJsonText(report.seconds.steps) + ", \"trace\": " + ToJsonText(report.seconds.trace) +
@@ -203,7 +204,7 @@ RunReport RunInFolder(const RunConfig& config, const KernelTable& kernels, const
     return report;
   }
 
-  Run run(config, kernels);
+  Run run(config, kernels, options.threads);
   if (earlier) {
     run.Restore(*earlier, earlier->root());
     report.resumed_at = run.summary().steps;
@@ -265,7 +266,7 @@ RunReport RunInFolder(const RunConfig& config, const KernelTable& kernels, const
   save();
   report.summary = run.summary();
   report.end = interrupted ? RunReport::End::kInterrupted : RunReport::End::kDone;
-  WriteFileAtomically(paths.run, RunJson(options, kernels, report, started));
+  WriteFileAtomically(paths.run, RunJson(options, kernels, run.model(), report, started));
   if (!interrupted) WriteFileAtomically(paths.summary, SummaryJson(options, config.name, report.summary));
   return report;
 }

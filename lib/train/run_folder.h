@@ -24,6 +24,7 @@ struct FolderOptions {
   std::string hash;           // of everything that the run depends on
   std::string software;       // for run.json: name and version
   bool force = false;         // start anew, whatever is there
+  int threads = 1;            // at most so many compute a step; nothing but run.json and the time depends on it
 };
 
 struct Seconds {

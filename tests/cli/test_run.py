@@ -45,6 +45,20 @@ class ShippedConfigs(Case):
                     if target:
                         self.assertEqual(json.loads((out / "run.json").read_text())["target"], target)
 
+    def test_any_number_of_threads_gives_the_same_bytes_and_run_json_says_how_steps_were_computed(self):
+        config = self.folder / "large.yaml"
+        config.write_text("data: {kind: gaussian, samples: 300, features: 500, outputs: 70}\nsteps: 12\nscaler: {policy: jax-step, growth_interval: 5}\n")
+        self.ok("run", config, "--quiet", "-j", 1, "--out", self.folder / "one")
+        for threads in (2, 5):
+            out = self.folder / f"threads{threads}"
+            self.ok("run", config, "--quiet", "-j", threads, "--out", out)
+            self.assertEqual(contents(out), contents(self.folder / "one"))
+            told = json.loads((out / "run.json").read_text())
+            self.assertEqual(told["threads"], threads)
+            self.assertIn(told["path"], ("packed, bf16 dot", "packed, fma"))
+        self.assertEqual(json.loads((self.folder / "one" / "run.json").read_text())["threads"], 1)
+        self.fails(2, "run", config, "-j", 0)
+
     def test_every_shipped_config_begins_with_a_comment_that_says_what_to_look_for(self):
         for config in CONFIGS:
             head = []
