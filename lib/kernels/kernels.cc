@@ -457,7 +457,89 @@ void Observe(const Rounding& rounding, const float* before, const float* after, 
   }
 }
 
+// ---------------------------------------------------------------------------------------------------- small steps
+
+// One output, rows that fit NV vectors and at most 32, features that fit one vector, bfloat16 to nearest, S a power of two from 1 to 2^126: then 1/S is exact, and quotients are finite where
+// gradients are. Parameters stay in registers from step to step. What a step takes is the chain of additions of the sum over the rows; a step's dots run beside the chain of the step before,
+// for they don't need its bias.
+template <int NV>
+HWY_NOINLINE Stretch SmallStretch(const StretchArgs& args) {
+  const Floats d;
+  const GradientArgs& in = args.gradients;
+  const std::size_t B = in.rows, D = in.features, x_stride = Padded(B), row_stride = Padded(D);
+  const bool strict = !(*in.rounding)[Role::kActivation].is_nothing();
+  const float inverse_n = 1.0f / static_cast<float>(B);
+  const VF factor = hn::Set(d, in.loss_scale * (2.0f * inverse_n));
+  const VF reciprocal = hn::Set(d, 1.0f / in.loss_scale), minus_lr = hn::Set(d, -args.lr);
+  const VI features = hn::IfThenElseZero(hn::FirstN(Ints(), D), Int(kMagnitude));
+  const RoundCleanBfloat16 round;
+  VI rows[NV];
+  VF y[NV];
+  for (std::size_t v = 0; v < NV; ++v) {
+    rows[v] = B <= v * kLanes ? Int(0) : hn::IfThenElseZero(hn::FirstN(Ints(), std::min(kLanes, B - v * kLanes)), Int(-1));
+    y[v] = hn::LoadU(d, in.y + v * kLanes);
+  }
+  VF w = LoadCount(args.parameters, D), b = hn::Set(d, args.parameters[D]);
+  HWY_ALIGN float weights[kLanes], signals[NV * kLanes], squares[NV * kLanes > kPad ? NV * kLanes : kPad];
+  Stretch stretch;
+  VF gw = hn::Zero(d), gb = gw;
+  while (stretch.applied < args.steps) {
+    hn::Store(round(w), d, weights);
+    const VF bias = round(b);
+    VF h[NV];
+    for (VF& sum : h) sum = hn::Zero(d);
+    for (std::size_t f = 0; f < D; ++f) {
+      const VF weight = hn::Set(d, weights[f]);
+      for (std::size_t v = 0; v < NV; ++v) h[v] = Fma(weight, hn::LoadU(d, in.x_by_feature + f * x_stride + v * kLanes), h[v]);
+    }
+    for (std::size_t v = 0; v < NV; ++v) {
+      VF activation = hn::Add(round(h[v]), bias);
+      if (strict) activation = round(activation);
+      const VF e = FromBits(hn::And(Bits(hn::Sub(activation, y[v])), rows[v]));
+      hn::Store(round(hn::Mul(factor, e)), d, signals + v * kLanes);
+      hn::Store(hn::Mul(e, e), d, squares + v * kLanes);
+    }
+    gw = gb = hn::Zero(d);
+    for (std::size_t i = 0; i < B; ++i) {
+      const VF g = hn::Set(d, signals[i]);
+      gw = Fma(g, hn::LoadU(d, in.x_by_row + i * row_stride), gw);
+      gb = round(hn::Add(gb, g));
+    }
+    gw = round(gw);
+    // Lane i mod 16 of the loss has one square or two.
+    float loss = squares[0] + (B > 16 ? squares[16 % (NV * kLanes)] : 0.0f);
+    for (std::size_t lane = 1; lane < std::min(B, kPad); ++lane) loss += lane + kPad < B ? squares[lane] + squares[(lane + kPad) % (NV * kLanes)] : squares[lane];
+    args.losses[stretch.applied] = loss * inverse_n;
+    const VI most = hn::Max(hn::And(Bits(gw), features), hn::And(Bits(gb), Int(kMagnitude)));
+    if (HWY_UNLIKELY(!AllFinite(most))) break;
+    w = Fma(minus_lr, hn::Mul(gw, reciprocal), w);
+    b = Fma(minus_lr, hn::Mul(gb, reciprocal), b);
+    ++stretch.applied;
+  }
+  StoreCount(w, D, args.parameters);
+  args.parameters[D] = hn::GetLane(b);
+  StoreCount(gw, D, in.gradients);
+  in.gradients[D] = hn::GetLane(gb);
+  stretch.finite = Divide(in.gradients, in.loss_scale, D + 1, args.quotients);
+  return stretch;
+}
+
+bool IsSmallStretch(const StretchArgs& args) {
+  const GradientArgs& in = args.gradients;
+  const StepRounding& rounding = *in.rounding;
+  const Format& format = rounding[Role::kDot].format;
+  const std::int32_t scale = BitsOf(in.loss_scale);
+  return in.outputs == 1 && in.rows >= 2 && in.rows <= 32 && in.features >= 2 && in.features <= kLanes && in.share == 1.0f && in.activations == nullptr &&
+         IsUniform(rounding) && format.bias == 127 && format.mantissa_bits == 7 && rounding[Role::kMaster].is_nothing() && (scale & 0x7FFFFF) == 0 &&
+         scale >= 0x3F800000 && scale <= 0x7E800000;
+}
+
 Stretch TakeStretch(const StretchArgs& args) {
+  if (IsSmallStretch(args)) {
+    if (args.gradients.rows <= kLanes) return SmallStretch<1>(args);
+    if (args.gradients.rows <= 2 * kLanes) return SmallStretch<2>(args);
+    if (kLanes == 8) return SmallStretch<4>(args);
+  }
   const std::size_t n = args.gradients.outputs * (args.gradients.features + 1);
   UpdateArgs update = {.n = n, .gradients = args.quotients, .parameters = args.parameters, .lr = args.lr, .rounding = args.gradients.rounding};
   return WithRoles(*args.gradients.rounding, [&](const auto& make) HWY_ATTR {

@@ -91,7 +91,8 @@ struct TensorCounts {
   std::uint32_t min_bits = 0xFFFFFFFF;        // of the smallest one that is not 0; the value here where there is none
 };
 
-// Several steps in a row with one S, as long as nothing but the parameters changes.
+// Several steps in a row with one S, as long as nothing but the parameters changes. Every NaN in y and parameters has the bits 0x7FC00000 or 0xFFC00000. Errors and signals are
+// left or not: only gradients, quotients and losses are promised.
 struct StretchArgs {
   GradientArgs gradients;       // its `parameters` are those below
   float* parameters = nullptr;  // updated

@@ -260,13 +260,29 @@ std::size_t Run::TakeQuietSteps(std::span<StepRecord> records) {
   records[0] = Begin();
   const Stretch stretch = 
       model_.TakeSteps(static_cast<float>(scale), records[0].lr, std::span(losses_).first(records.size()), Draw(summary_.steps));
-  for (std::size_t i = 0; i < stretch.applied; ++i) {
-    records[i] = Begin();
-    records[i].loss = losses_[i];
-    records[i].skipped_total = summary_.skipped;
+  if (stretch.applied > 0) {
+    // A member that is not set here is one that no record of this run sets, since no column asks for it (QuietSteps).
+    StepRecord first = records[0];
+    first.loss = losses_[0];
+    first.skipped_total = summary_.skipped;
+    records[0] = first;
+    for (std::size_t i = 1; i < stretch.applied; ++i) {
+      StepRecord& record = records[i];
+      const auto later = static_cast<std::int64_t>(i);
+      record.step = first.step + later;
+      record.epoch = first.epoch + later;  // of a full batch each step is one
+      record.loss = losses_[i];
+      record.loss_scale = first.loss_scale;
+      record.good_steps = first.good_steps + later;
+      record.grads_finite = true;
+      record.event = Event::kNone;
+      record.lr = first.lr;
+      record.skipped_total = first.skipped_total;
+      record.skipped_in_a_row = 0;
+    }
     skipped_in_a_row_ = 0;
-    ++good_steps_;
-    summary_.Add(records[i], scale);
+    good_steps_ += static_cast<std::int64_t>(stretch.applied);
+    summary_.AddQuiet(first, std::span(losses_).first(stretch.applied));
   }
   scaler_.Advance(static_cast<std::int64_t>(stretch.applied));
   if (stretch.applied == records.size()) return records.size();

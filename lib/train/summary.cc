@@ -20,6 +20,14 @@ void Since(std::int64_t& since, bool holds, std::int64_t step) {
 
 std::string Times(std::int64_t n) { return n == 1 ? "once" : n == 2 ? "twice" : std::to_string(n) + " times"; }
 
+// Above this a loss counts as diverged; inf where the first loss sets no limit.
+double LossLimit(float first_loss) {
+  const double limit = kDivergedFactor * static_cast<double>(first_loss);
+  return std::isfinite(limit) && first_loss > 0 ? limit : std::numeric_limits<double>::infinity();
+}
+
+bool IsDiverged(float loss, double limit) { return !std::isfinite(loss) || !(static_cast<double>(loss) <= limit); }
+
 }  // namespace
 
 void Summary::Add(const StepRecord& record, double scale_after) {
@@ -45,9 +53,26 @@ void Summary::Add(const StepRecord& record, double scale_after) {
   Since(zero_since, record.loss_scale == 0, record.step);
   Since(skipping_since, skip, record.step);
   Since(unchanged_since, skip && scale_after == record.loss_scale, record.step);
-  const double limit = kDivergedFactor * static_cast<double>(first_loss);
-  Since(diverged_since, loss_nonfinite || (std::isfinite(limit) && first_loss > 0 && !(static_cast<double>(record.loss) <= limit)),
-        record.step);
+  Since(diverged_since, IsDiverged(record.loss, LossLimit(first_loss)), record.step);
+}
+
+void Summary::AddQuiet(const StepRecord& first, std::span<const float> losses) {
+  if (losses.empty()) return;
+  Add(first, first.loss_scale);
+  const auto count = static_cast<std::int64_t>(losses.size());
+  steps += count - 1;
+  updates += count - 1;
+  last_loss = losses.back();
+  loss_nonfinite = !std::isfinite(last_loss);
+  // What else Add looks at is the same in every step, but for where the loss is.
+  const double limit = LossLimit(first_loss);
+  std::int64_t within = count;  // the last step that is
+  while (within > 0 && IsDiverged(losses[static_cast<std::size_t>(within - 1)], limit)) --within;
+  if (within == count) {
+    diverged_since = -1;
+  } else if (within > 0) {
+    diverged_since = first.step + within;
+  }
 }
 
 std::string Story(const Summary& s) {

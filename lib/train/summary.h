@@ -3,6 +3,7 @@
 #define SCALETRACE_TRAIN_SUMMARY_H_
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "trace/record.h"
@@ -36,6 +37,8 @@ struct Summary {
 
   // `scale_after` is in force for the next step.
   void Add(const StepRecord& record, double scale_after);
+  // The same for steps from `first` on, each applied without an event at the scale of that record, which stays; losses: theirs.
+  void AddQuiet(const StepRecord& first, std::span<const float> losses);
 
   template <class Self, class V>
   static void Visit(Self& self, V& v) {
