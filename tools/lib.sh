@@ -11,6 +11,8 @@ export LC_ALL=C.UTF-8  # the same messages, and the same number formats, on ever
 build_packages=(g++ cmake ninja-build libhwy-dev libyaml-cpp-dev libspdlog-dev libcli11-dev nlohmann-json3-dev
   librandom123-dev libssl-dev python3 python3-matplotlib)
 test_packages=(catch2 libeigen3-dev python3-plotly openmpi-bin parallel)
+# A browser for the tests of pages. Ubuntu has it as a snap only, which needs a running snapd: there those tests are skipped unless one is installed.
+if (. /etc/os-release && [[ $ID == debian ]]) 2>/dev/null; then test_packages+=(chromium); fi
 # A real scheduler for tests/cluster. Its packages start services while they are installed, which fails where there is no init (a container, a
 # chroot) and leaves dpkg unfinished: so only on demand. Where they are missing those tests are skipped.
 scheduler_packages=(slurm-wlm munge)

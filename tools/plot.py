@@ -27,6 +27,7 @@ except ImportError as missing:
     sys.stderr.write(f"{os.environ.get('SCALETRACE_CALLED_AS', 'plot.py')}: error: {missing}; on Debian and Ubuntu: apt-get install python3-matplotlib\n")
     sys.exit(3)
 
+from plot_page import escape, figure_place, inline_svg, page, write_file, write_page
 from plot_read import EVENTS, OVERFLOWS, DataError, name_of, place, read_trace, shown  # noqa: F401 (some of them for the other files)
 
 EXIT_USAGE, EXIT_DATA = 2, 3
@@ -187,107 +188,192 @@ RUN_STYLES = [
 ]  # fmt: skip
 
 
-def log2_of(scale):
-    with np.errstate(divide="ignore"):
-        level = np.log2(scale)
-    return np.where(np.isfinite(level), level, np.nan)
+class ScaleAxis:
+    """A log2 axis for the scales of some traces, with rows of their own for inf and 0, which have no place on it.
+
+    low, high: powers of two that hold all finite scales, and the largest number of a format where a scale comes near it. limits: [(log2, words)].
+    rows: {inf or -inf: place}; bottom, top: of the axis; ticks, words.
+    """
+
+    def __init__(self, traces):
+        with np.errstate(divide="ignore"):
+            known = np.log2(np.concatenate([trace.scale[np.append(True, trace.scale[1:] != trace.scale[:-1])] for trace in traces]))
+        finite = known[np.isfinite(known)]
+        self.low, self.high = (np.floor(finite.min()), np.ceil(finite.max())) if finite.size else (0.0, 0.0)
+        if self.high == self.low:
+            self.low, self.high = self.low - 1, self.high + 1
+        self.limits = []
+        for limit in sorted({limit_of(trace.format) for trace in traces} - {None}):
+            if limit[0] - self.high <= 4:
+                self.limits.append(limit)
+                self.low, self.high = min(self.low, limit[0]), max(self.high, limit[0])
+        span = self.high - self.low
+        self.ticks = list(power_ticks(self.low, self.high)) if finite.size else []
+        self.words = [None] * len(self.ticks)  # of powers: 2^k
+        self.bottom, self.top, self.rows = self.low - 0.1 * span, self.high + 0.1 * span, {}
+        for value, place_of, word in ((np.inf, self.high + 0.2 * span, "inf"), (-np.inf, self.low - 0.2 * span, "0")):
+            if (known == value).any():
+                self.rows[value] = place_of
+                self.ticks.append(place_of)
+                self.words.append(word)
+        if np.inf in self.rows:
+            self.top = self.rows[np.inf] + 0.09 * span
+        if -np.inf in self.rows:
+            self.bottom = self.rows[-np.inf] - 0.09 * span
+
+    def place(self, scale):
+        with np.errstate(divide="ignore"):
+            level = np.log2(scale)
+        for value, at in self.rows.items():
+            level = np.where(level == value, at, level)
+        return level
+
+    def borders(self):
+        """Between the rows of inf and 0 and the powers of two."""
+        return [(at + (self.high if value > 0 else self.low)) / 2 for value, at in self.rows.items()]
+
+    def dress(self, axes):
+        for at in self.borders():
+            axes.axhline(at, color=MUTED, linewidth=0.7, linestyle=(0, (1, 2.5)), zorder=1)
+        axes.set_ylim(self.bottom, self.top)
+        axes.set_yticks(self.ticks, [word or f"$2^{{{int(tick)}}}$" for tick, word in zip(self.ticks, self.words)])
+        for number, (at, words) in enumerate(self.limits):
+            axes.axhline(at, color=MUTED, linewidth=0.9, linestyle=(0, (5, 2)), zorder=1.5, gid="limit" + (str(number) if number else ""))
+            axes.annotate(words, (1, at), xycoords=("axes fraction", "data"), xytext=(0, 2), textcoords="offset points",
+                          ha="right", fontsize=7, color=MUTED)  # fmt: skip
+
+
+def steps_of(trace, level):
+    """The corners of a step function: a row's scale holds until the next row, the last one's to the end of its step."""
+    same = (level[1:] == level[:-1]) | (np.isnan(level[1:]) & np.isnan(level[:-1]))
+    changes = np.flatnonzero(np.append(True, ~same))
+    end = trace.x_end[-1] if trace.x_end[-1] > trace.x[0] else trace.x[0] + 1
+    return np.append(np.repeat(trace.x[changes], 2)[1:], end), np.repeat(level[changes], 2)
+
+
+class LossAxis:
+    """An axis for the losses of some traces: logarithmic where they span much, or as asked. bottom, top: in log10 on a logarithmic one; None without a finite loss."""
+
+    def __init__(self, traces, log=False):
+        known = np.concatenate([trace.loss[np.isfinite(trace.loss)] for trace in traces])
+        positive = known[known > 0]
+        self.logarithmic = bool(positive.size) and not (known < 0).any() and (log or positive.max() > 30 * positive.min())
+        self.bottom = self.top = None
+        if self.logarithmic:
+            # Zeros, which a log axis has no place for, lie on its lower edge.
+            bottom, top = np.log10(positive.min()), np.log10(positive.max())
+            pad = 0.06 * (top - bottom) or 0.5
+            bottom, top = bottom - pad * (3 if (known == 0).any() else 1), top + pad
+            self.bottom, self.top = max(bottom, -320), min(top, 308)
+        elif known.size:
+            low, high = known.min(), known.max()
+            pad = 0.06 * (high - low) or 0.05 * abs(high) or 1
+            self.bottom, self.top = low - pad, high + pad
+
+    def place(self, loss):
+        """Finite losses as they are drawn, NaN for all others."""
+        placed = np.where(np.isfinite(loss), loss, np.nan)
+        return np.where(loss == 0, 10.0**self.bottom, placed) if self.logarithmic else placed
+
+    def dress(self, axes):
+        if self.logarithmic:
+            axes.set_yscale("log")
+            axes.set_ylim(10.0**self.bottom, 10.0**self.top)
+            label_decades(axes, self.bottom, self.top)
+        elif self.bottom is not None:
+            axes.set_ylim(self.bottom, self.top)
+            axes.ticklabel_format(axis="y", useMathText=True, scilimits=(-3, 4))
+        else:
+            axes.set_yticks([])
+            axes.text(0.5, 0.5, "no step has a finite loss", transform=axes.transAxes, ha="center", color=MUTED)
+
+
+def nonfinite_losses(trace):
+    """[first, last] rows of each unbroken stretch of losses that are inf or NaN."""
+    return stretches(~np.isfinite(trace.loss), np.diff(trace.step) == 1)
+
+
+LANE = 0.035  # height of a run's lane of skipped steps, of the panel
 
 
 def draw_overlay(traces, names, title, log):
-    """Several runs: their losses above, their scales below; a filled mark at each growth, a hollow one at each overflow."""
+    """Several runs: their losses above, their scales below; a filled mark at each growth, a hollow one at each overflow.
+
+    Skipped steps are bars in a lane for each run below its scales, losses that are not finite marks in a row for each run above.
+    """
     set_style()
     figure, (upper, lower) = plt.subplots(
         2, 1, sharex=True, figsize=(6.0, 4.5), gridspec_kw={"height_ratios": (1, 1.15), "hspace": 0.1})
     upper.patch.set_gid("panel-loss")
     lower.patch.set_gid("panel-scale")
-    known = np.concatenate([trace.loss[np.isfinite(trace.loss)] for trace in traces])
-    if known.size and (known > 0).all() and (log or known.max() > 30 * known.min()):
-        upper.set_yscale("log")
-    handles = []
+    losses, scales = LossAxis(traces, log), ScaleAxis(traces)
+    losses.dress(upper)
+    scales.dress(lower)
+    first = min(trace.x[0] for trace in traces)
+    width = max(trace.x_end[-1] for trace in traces) - first or 1
+    lower.set_xlim(first - 0.012 * width, first + 1.012 * width)
+    handles, hints = [], {"filled mark: growth, hollow: overflow": True}
+    skipping = [number for number, trace in enumerate(traces) if trace.skipped.any()]
     for number, trace in enumerate(traces):
         colour, dashes, marker = RUN_STYLES[number % len(RUN_STYLES)]
-        loss = np.where(np.isfinite(trace.loss), trace.loss, np.nan)
-        upper.plot(*thin_line(trace.x, loss), color=colour, linestyle=dashes, linewidth=1, gid=f"run{number}-loss")
-        level = log2_of(trace.scale)
-        changes = np.flatnonzero(np.append(True, ~(level[1:] == level[:-1])))
-        x = np.append(np.repeat(trace.x[changes], 2)[1:], trace.x_end[-1])
-        lower.plot(*thin_line(x, np.repeat(level[changes], 2)), color=colour, linestyle=dashes, linewidth=1,
-                   gid=f"run{number}-scale")  # fmt: skip
+        line = {"color": colour, "linestyle": dashes, "linewidth": 1}
+        upper.plot(*thin_line(trace.x, losses.place(trace.loss)), gid=f"run{number}-loss", **line)
+        level = scales.place(trace.scale)
+        lower.plot(*thin_line(*steps_of(trace, level)), gid=f"run{number}-scale", **line)
         joins = follows(trace)
         for kind, codes, face in (("growth", ("growth", "ceiling"), colour), ("overflow", OVERFLOWS, "white")):
-            rows = np.unique(np.concatenate([marked_rows(trace, EVENTS.index(code), joins) for code in codes]))
-            rows = rows[np.isfinite(level[rows])].astype(np.int64)
+            rows = np.unique(np.concatenate([marked_rows(trace, EVENTS.index(code), joins) for code in codes])).astype(np.int64)
             if len(rows):
-                marks = thin_marks(trace.x[rows], level[rows], max(trace.x_end[-1] - trace.x[0], 1e-9), 20, most=400)
+                marks = thin_marks(trace.x[rows], level[rows], width, scales.top - scales.bottom, most=400)
                 lower.plot(*marks, marker, color=colour, markerfacecolor=face, markersize=3.2 if len(rows) < 120 else 2,
                            markeredgewidth=0.7, gid=f"run{number}-{kind}", zorder=4)  # fmt: skip
-        handles.append(plt.Line2D([], [], color=colour, linestyle=dashes, marker=marker, markersize=4, label=names[number]))
-    low, high = lower.get_ylim()
-    ticks = list(power_ticks(np.floor(low), np.ceil(high)))
-    lower.set_yticks(ticks, [f"$2^{{{int(tick)}}}$" for tick in ticks])
-    lower.set_ylim(low, high)
+        ends = np.unique(nonfinite_losses(trace))
+        if len(ends):
+            x, y = thin_marks(trace.x[ends], np.full(len(ends), 0.985 - LANE * number), width, 1)
+            upper.plot(x, y, marker, color=colour, markersize=3.4, markeredgewidth=0, transform=upper.get_xaxis_transform(), clip_on=False,
+                       gid=f"run{number}-loss-nonfinite", zorder=4)  # fmt: skip
+            hints["marks above: loss inf or NaN"] = True
+        zeros = np.flatnonzero(trace.loss == 0) if losses.logarithmic else ()
+        if len(zeros):
+            x, y = thin_marks(trace.x[zeros], np.full(len(zeros), 0.02), width, 1)
+            upper.plot(x, y, marker, color=colour, markerfacecolor="white", markersize=3, transform=upper.get_xaxis_transform(), gid=f"run{number}-loss-zero")
+            hints["hollow marks above at the bottom: loss 0"] = True
+        if number in skipping:
+            at = LANE * (len(skipping) - skipping.index(number) - 1)
+            left, right, share = skipped_spans(trace, joins, width)
+            bars = mpl_collections.PolyCollection(
+                [((a, at), (b, at), (b, at + 0.8 * LANE), (a, at + 0.8 * LANE)) for a, b in zip(left, right)], transform=lower.get_xaxis_transform(),
+                facecolors=[(*to_rgb(colour), part) for part in share], edgecolors=[(*to_rgb(colour), part) for part in share],
+                linewidths=0.6 if len(left) <= 80 else 0, zorder=1)  # fmt: skip
+            bars.set_gid(f"run{number}-skipped")
+            lower.add_collection(bars, autolim=False)
+            hints["bars: skipped steps"] = True
+        handles.append(plt.Line2D([], [], color=colour, linestyle=dashes, marker=marker, markersize=4, label=plain(names[number])))
+    if skipping:  # room for their lanes
+        part = LANE * (len(skipping) + 0.5)
+        lower.set_ylim(scales.top - (scales.top - scales.bottom) / (1 - part), scales.top)
     upper.set_ylabel("loss")
     lower.set_ylabel("loss scale")
-    lower.set_xlabel(traces[0].x_name + "        (filled mark: growth, hollow: overflow)")
+    lower.set_xlabel(traces[0].x_name)
+    lower.xaxis.get_major_locator().set_params(integer=True)
     upper.tick_params(axis="x", which="both", length=0, labelbottom=False)
     for axes in (upper, lower):
         axes.grid(axis="y", color="#dddddd", linewidth=0.5, zorder=0.5)
         axes.set_axisbelow(True)
-        axes.margins(x=0.012)
     if title:
         upper.set_title(plain(title), fontsize=10, fontweight="bold", loc="left", pad=8)
-    below = lower.transAxes + ScaledTranslation(0, -36 / 72, figure.dpi_scale_trans)
-    for handle in handles:
-        handle.set_label(plain(handle.get_label()))
+    below = lower.transAxes + ScaledTranslation(0, -34 / 72, figure.dpi_scale_trans)
+    columns = min(3, len(handles))
     lower.legend(handles=handles, loc="upper center", bbox_to_anchor=(0.5, 0), bbox_transform=below, frameon=False,
-                 ncol=min(3, len(handles)), fontsize=8, handlelength=3.2, borderaxespad=0)  # fmt: skip
+                 ncol=columns, fontsize=8, handlelength=3.2, borderaxespad=0)  # fmt: skip
+    lower.annotate("; ".join(hints), (0.5, 0), xycoords="axes fraction", xytext=(0, -38 - 12.5 * -(-len(handles) // columns)), textcoords="offset points",
+                   ha="center", va="top", fontsize=7, color=MUTED)  # fmt: skip
     figure.align_ylabels()
     return figure
 
 
 def plain(text):
     return text.replace("$", r"\$")
-
-
-def write_html(traces, names, title, path, log):
-    """The same as a page that can be zoomed and asked for values; one file, with nothing to fetch."""
-    try:
-        from plotly import graph_objects
-        from plotly.subplots import make_subplots
-    except ImportError:
-        raise DataError("a page (.html) needs plotly; on Debian and Ubuntu: apt-get install python3-plotly") from None
-    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.05)
-    dashes = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
-    symbols = {"growth": "triangle-up", "ceiling": "triangle-up-open", "backoff": "triangle-down", "floor": "triangle-down-open",
-               "forgiven": "circle-open", "overflow": "x", "raise": "star"}  # fmt: skip
-    for number, (trace, name) in enumerate(zip(traces, names)):
-        colour = RUN_STYLES[number % len(RUN_STYLES)][0]
-        line = {"color": colour, "dash": dashes[number % len(dashes)], "width": 1.5}
-        group = {"legendgroup": name, "mode": "lines", "line": line}
-        x, y = thin_line(trace.x, np.where(np.isfinite(trace.loss), trace.loss, np.nan))
-        figure.add_trace(graph_objects.Scattergl(x=x, y=y, name=name, **group), row=1, col=1)
-        level = log2_of(trace.scale)
-        changes = np.flatnonzero(np.append(True, ~(level[1:] == level[:-1])))
-        x = np.append(np.repeat(trace.x[changes], 2)[1:], trace.x_end[-1])
-        x, y = thin_line(x, np.repeat(level[changes], 2))
-        figure.add_trace(graph_objects.Scattergl(x=x, y=y, name=name, showlegend=False, **group), row=2, col=1)
-        joins = follows(trace)
-        for code, event in enumerate(EVENTS[1:], 1):
-            rows = marked_rows(trace, code, joins).astype(np.int64)
-            if len(rows):
-                x, y = thin_marks(trace.x[rows], level[rows], max(trace.x_end[-1] - trace.x[0], 1e-9), 20)
-                marker = {"symbol": symbols[event], "size": 7, "color": BAD if event in OVERFLOWS else GOOD}
-                marker["line"] = {"width": 1, "color": colour}
-                label = event if len(traces) == 1 else f"{name}: {event}"
-                figure.add_trace(graph_objects.Scattergl(x=x, y=y, name=label, mode="markers", marker=marker), row=2, col=1)
-    figure.update_yaxes(title_text="loss", type="log" if log else "linear", row=1, col=1)
-    figure.update_yaxes(title_text="loss scale", tickprefix="2<sup>", ticksuffix="</sup>", row=2, col=1)
-    figure.update_xaxes(title_text=traces[0].x_name, row=2, col=1)
-    figure.update_layout(title_text=title, template="plotly_white", height=760, font_family="sans-serif")
-    text = figure.to_html(include_plotlyjs=True)
-    for number, name in enumerate(dict.fromkeys(re.findall(r'<div id="([-0-9a-f]{36})"', text))):
-        text = text.replace(name, f"plot{number}")  # drawn by lot, while the same input shall give the same bytes
-    write_file(path, lambda part: open(part, "w", encoding="utf-8").write(text))
 
 
 def draw(trace, title, log=False):
@@ -303,7 +389,7 @@ def draw(trace, title, log=False):
     joins = follows(trace)
     shaded = shade_skipped(trace, joins, (upper, lower), last - first)
     handles = draw_loss(upper, trace, joins, log)
-    handles += draw_scale(lower, trace, joins, last, limit_of(trace.format))
+    handles += draw_scale(lower, trace, joins, last - first)
     if shaded:
         handles.append((shaded, "skipped steps"))
 
@@ -329,25 +415,31 @@ def draw(trace, title, log=False):
     return figure
 
 
-def shade_skipped(trace, joins, panels, width):
-    """Tinted where the update was skipped; of stretches too many to tell apart, the darker the larger their share."""
+def skipped_spans(trace, joins, width, most=400, slices=400):
+    """(left, right, share): where on the x axis steps were skipped. Of stretches too many to tell apart, slices with the share that was skipped."""
     runs = stretches(trace.skipped, joins)
-    if not len(runs):
-        return None
-    left, right, shade = trace.x[runs[:, 0]], trace.x_end[runs[:, 1]], SHADE
-    hairline = 0.6 if len(runs) <= 80 else 0  # so that a single step among thousands is seen
-    if len(runs) > 400 and trace.x_name != "update":  # (in updates, skipped steps have no width to share)
-        edges = np.linspace(trace.x[0], trace.x[0] + width, 401)
+    left, right, share = trace.x[runs[:, 0]], trace.x_end[runs[:, 1]], np.ones(len(runs))
+    if len(runs) > most and trace.x_name != "update":  # (in updates, skipped steps have no width to share)
+        edges = np.linspace(trace.x[0], trace.x[0] + width, slices + 1)
         through = np.cumsum(right - left)  # skipped steps up to and with each stretch
         before = np.append(0, through[:-1])
         skipped = np.interp(edges, np.column_stack((left, right)).ravel(), np.column_stack((before, through)).ravel())
-        share = np.diff(skipped) / np.diff(edges)
+        share = np.clip(np.diff(skipped) / np.diff(edges), 0, 1)
         left, right, share = edges[:-1][share > 0], edges[1:][share > 0], share[share > 0]
-        shade = 1 - np.outer(share, 1 - np.array(to_rgb(SHADE)))
+    return left, right, share
+
+
+def shade_skipped(trace, joins, panels, width):
+    """Tinted where the update was skipped; of stretches too many to tell apart, the darker the larger their share."""
+    left, right, share = skipped_spans(trace, joins, width)
+    if not len(left):
+        return None
+    hairline = 0.6 if len(left) <= 80 else 0  # so that a single step among thousands is seen
+    shades = SHADE if (share == 1).all() else [(*to_rgb(SHADE), part) for part in share]
     for axes in panels:
         spans = mpl_collections.PolyCollection(
             [((a, 0), (b, 0), (b, 1), (a, 1)) for a, b in zip(left, right)], transform=axes.get_xaxis_transform(),
-            facecolors=shade, edgecolors=shade, linewidths=hairline, zorder=0)  # fmt: skip
+            facecolors=shades, edgecolors=shades, linewidths=hairline, zorder=0)  # fmt: skip
         spans.set_gid("skipped-" + ("loss" if axes is panels[0] else "scale"))
         axes.add_collection(spans, autolim=False)
     return plt.Rectangle((0, 0), 1, 1, facecolor=SHADE, edgecolor=SHADE)
@@ -357,47 +449,24 @@ def draw_loss(axes, trace, joins, log=False):
     axes.patch.set_gid("panel-loss")
     axes.set_ylabel("loss")
     width = max(trace.x_end[-1] - trace.x[0], 1e-9)
-    loss = np.where(np.isfinite(trace.loss), trace.loss, np.nan)
-    known = loss[~np.isnan(loss)]
-    positive = known[known > 0]
-    logarithmic = bool(positive.size) and not (known < 0).any() and (log or positive.max() > 30 * positive.min())
+    axis = LossAxis([trace], log)
+    axis.dress(axes)
     handles = []
+    zero = trace.loss == 0
+    if axis.logarithmic and zero.any():
+        x, y = thin_marks(trace.x[zero], np.full(zero.sum(), 1.0), width, 1)
+        low = axes.plot(x, 0.02 * y, "v", color=LOSS, markersize=3, markeredgewidth=0, clip_on=False,
+                        transform=axes.get_xaxis_transform(), gid="loss-zero")[0]  # fmt: skip
+        handles.append((low, "loss 0"))
 
-    if logarithmic:
-        # Zeros, which a log axis has no place for, lie on its lower edge.
-        bottom, top = np.log10(positive.min()), np.log10(positive.max())
-        pad = 0.06 * (top - bottom) or 0.5
-        bottom, top = bottom - pad * (3 if (known == 0).any() else 1), top + pad
-        axes.set_yscale("log")
-        bottom, top = max(bottom, -320), min(top, 308)
-        axes.set_ylim(10.0**bottom, 10.0**top)
-        zero = loss == 0
-        if zero.any():
-            x, y = thin_marks(trace.x[zero], np.full(zero.sum(), 1.0), width, 1)
-            low = axes.plot(x, 0.02 * y, "v", color=LOSS, markersize=3, markeredgewidth=0, clip_on=False,
-                            transform=axes.get_xaxis_transform(), gid="loss-zero")[0]  # fmt: skip
-            handles.append((low, "loss 0"))
-            loss = np.where(zero, axes.get_ylim()[0], loss)
-        label_decades(axes, bottom, top)
-    elif known.size:
-        low, high = known.min(), known.max()
-        pad = 0.06 * (high - low) or 0.05 * abs(high) or 1
-        axes.set_ylim(low - pad, high + pad)
-        axes.ticklabel_format(axis="y", useMathText=True, scilimits=(-3, 4))
-    else:
-        axes.set_yticks([])
-
-    x, y = thin_line(trace.x, loss)
+    x, y = thin_line(trace.x, axis.place(trace.loss))
     axes.plot(x, y, color=LOSS, linewidth=1.1, gid="loss", zorder=3)
-    alone = ~np.isnan(y)
-    alone[1:] &= np.isnan(y[:-1])
-    alone[:-1] &= np.isnan(y[1:])
+    alone = lone_points(y)
     if alone.any():  # a line cannot show a single point between two gaps
         axes.plot(x[alone], y[alone], ".", color=LOSS, markersize=2.5, markeredgewidth=0, gid="loss-single", zorder=3)
 
-    bad = ~np.isfinite(trace.loss)
-    if bad.any():
-        runs = stretches(bad, np.diff(trace.step) == 1)
+    runs = nonfinite_losses(trace)
+    if len(runs):
         at_top = axes.get_xaxis_transform()
         bars = mpl_collections.LineCollection(
             [((trace.x[a], 0.985), (trace.x_end[b], 0.985)) for a, b in runs if b > a], transform=at_top,
@@ -408,9 +477,15 @@ def draw_loss(axes, trace, joins, log=False):
         mark = axes.plot(x, 0.985 * y, "D", color=LOSS, markersize=3.4, markeredgewidth=0, transform=at_top,
                          clip_on=False, gid="loss-nonfinite", zorder=4)[0]  # fmt: skip
         handles.append((mark, "loss inf or NaN"))
-        if not known.size:
-            axes.text(0.5, 0.5, "no step has a finite loss", transform=axes.transAxes, ha="center", color=MUTED)
     return handles
+
+
+def lone_points(y):
+    """Whether a point stands between two gaps (NaN)."""
+    alone = ~np.isnan(y)
+    alone[1:] &= np.isnan(y[:-1])
+    alone[:-1] &= np.isnan(y[1:])
+    return alone
 
 
 def label_decades(axes, bottom, top):
@@ -432,46 +507,13 @@ def label_decades(axes, bottom, top):
     axes.set_yticks([tick for tick in minor if bottom <= np.log10(tick) <= top], minor=True)
 
 
-def draw_scale(axes, trace, joins, end, limit=None):
+def draw_scale(axes, trace, joins, width):
     axes.patch.set_gid("panel-scale")
     axes.set_ylabel("loss scale")
-    with np.errstate(divide="ignore"):
-        level = np.log2(trace.scale)
-    finite = level[np.isfinite(level)]
-    low, high = (np.floor(finite.min()), np.ceil(finite.max())) if finite.size else (0.0, 0.0)
-    if high == low:
-        low, high = low - 1, high + 1
-    if limit is not None:  # the largest number of the format, where the scale comes near it
-        if limit[0] - high > 4:
-            limit = None
-        else:
-            low, high = min(low, limit[0]), max(high, limit[0])
-    span = high - low
-    ticks = list(power_ticks(low, high)) if finite.size else []
-    labels = [f"$2^{{{int(tick)}}}$" for tick in ticks]
-    bottom, top = low - 0.1 * span, high + 0.1 * span
-    for value, place, word in ((np.inf, high + 0.2 * span, "inf"), (-np.inf, low - 0.2 * span, "0")):
-        if not (level == value).any():
-            continue
-        # Neither has a place on a log axis: a row of its own, set off by a dotted line.
-        level = np.where(level == value, place, level)
-        middle = (place + (high if value > 0 else low)) / 2
-        axes.axhline(middle, color=MUTED, linewidth=0.7, linestyle=(0, (1, 2.5)), zorder=1)
-        ticks.append(place)
-        labels.append(word)
-        bottom, top = (bottom, place + 0.09 * span) if value > 0 else (place - 0.09 * span, top)
-    axes.set_ylim(bottom, top)
-    axes.set_yticks(ticks, labels)
-
-    # The step function as its corners: a row's scale holds until the next row, the last one's to the end of its step.
-    if limit is not None:
-        axes.axhline(limit[0], color=MUTED, linewidth=0.9, linestyle=(0, (5, 2)), zorder=1.5, gid="limit")
-        axes.annotate(limit[1], (1, limit[0]), xycoords=("axes fraction", "data"), xytext=(0, 2), textcoords="offset points",
-                      ha="right", fontsize=7, color=MUTED)
-    same = (level[1:] == level[:-1]) | (np.isnan(level[1:]) & np.isnan(level[:-1]))
-    changes = np.flatnonzero(np.append(True, ~same))
-    x = np.append(np.repeat(trace.x[changes], 2)[1:], end)
-    x, y = thin_line(x, np.repeat(level[changes], 2))
+    axis = ScaleAxis([trace])
+    axis.dress(axes)
+    level = axis.place(trace.scale)
+    x, y = thin_line(*steps_of(trace, level))
     axes.plot(x, y, color=SCALE, linewidth=1.1 if len(x) < 500 else 0.7, gid="scale", solid_joinstyle="miter", zorder=3)
 
     rows = {name: marked_rows(trace, EVENTS.index(name), joins) for name in MARKS}
@@ -481,7 +523,7 @@ def draw_scale(axes, trace, joins, end, limit=None):
     for name, (marker, relative, colour, side, words) in MARKS.items():
         if not len(rows[name]):
             continue
-        x, y = thin_marks(trace.x[rows[name]], level[rows[name]], end - trace.x[0], top - bottom)
+        x, y = thin_marks(trace.x[rows[name]], level[rows[name]], width, axis.top - axis.bottom)
         look = {"marker": marker, "linestyle": "none", "color": colour, "markeredgewidth": 0}
         if marker in ("x", "o"):
             look.update(markeredgewidth=1.1, markeredgecolor=colour, markerfacecolor="white")
@@ -499,20 +541,6 @@ def power_ticks(low, high):
         if len(ticks) <= 7:
             break
     return ticks
-
-
-def write_file(path, write):
-    """What write(part) puts into a file beside it becomes the file at this path, or nothing does."""
-    part = f"{path}.part"
-    try:
-        write(part)
-        os.replace(part, path)
-    except OSError as error:
-        try:
-            os.unlink(part)
-        except OSError:
-            pass
-        raise DataError(f"{path}: {error.strerror or error}") from None
 
 
 def save(figure, path):
@@ -554,22 +582,63 @@ def names_of(paths):
     return [f"{path} ({number})" for number, path in enumerate(paths, 1)]
 
 
+def is_page(path):
+    return path.lower().endswith(".html")
+
+
+def write_trace_page(traces, names, title, log, output):
+    """The picture as a page: plotly's to zoom in, matplotlib's for paper."""
+    import plot_zoom
+
+    picture = draw_overlay(traces, names, "", log) if len(traces) > 1 else draw(traces[0], "", log)
+    words = title or " and ".join(names)
+    title = words if title is None else title
+    body = (f"<h1>{escape(title)}</h1>\n" if title else "") + figure_place("plot0", inline_svg(picture, "p0", words), plot_zoom.HEIGHT)
+    write_page(output, page(words, body, [("plot0", plot_zoom.trace_figure(traces, names, "", log))]))
+
+
+def hist_places(options, path, steps):
+    """(which of the steps of histograms.csv are drawn, where they lie on the x axis)."""
+    x = np.asarray(steps, float)
+    if options.x != "step":
+        trace_path = os.path.join(os.path.dirname(path), "trace.csv")
+        trace = read_trace(trace_path)
+        place(trace_path, trace, options.x, None)
+        x = np.interp(x, trace.step, trace.x)
+    low, high = options.range or (-np.inf, np.inf)
+    kept = np.flatnonzero((x >= low) & (x <= high))
+    if not len(kept):
+        raise DataError(f"{path}: no histogram between {options.x} {low:g} and {high:g}; it has {x[0]:g} to {x[-1]:g}")
+    return kept, x[kept]
+
+
 def draw_hist(parser, options):
     import plot_hist
 
     if len(options.traces) > 1 and options.output:
         parser.error("--hist draws one run into one --output")
+    if options.log:
+        parser.error("--log is for the loss, which --hist does not draw")
     for run in options.traces:
         path = os.path.join(run, "histograms.csv") if os.path.isdir(run) else run
-        output = options.output or os.path.splitext(path)[0] + ".png"
-        if os.path.splitext(output)[1].lower() not in FORMATS[:3]:
-            parser.error(f"cannot write '{output}' with --hist: the name must end in {', '.join(FORMATS[:3])}")
+        output = checked_output(parser, options.output or os.path.splitext(path)[0] + ".png", [path])
         name = format_of(os.path.dirname(os.path.abspath(path)), options.tensor)
         title = title_of(path) if options.title is None else options.title
         set_style()
         try:
-            save(plot_hist.draw_histograms(path, options.tensor, name, FORMAT_EXPONENTS.get(name), title), output)
-        except (DataError, plot_hist.HistogramError) as error:
+            histograms = plot_hist.Histograms(path, options.tensor, name, FORMAT_EXPONENTS.get(name))
+            histograms.place(options.x, *hist_places(options, path, histograms.steps))
+            if is_page(output):
+                import plot_zoom
+
+                heading, note = histograms.heading(title)
+                body = (f"<h1>{escape(heading)}</h1>\n" if heading else "") + (f"<p>{escape(note)}</p>\n" if note else "")
+                picture = inline_svg(histograms.draw(None), "p0", heading or "histograms", tight=False)
+                figure = plot_zoom.histogram_figure(histograms.x, options.x, histograms.edges(), histograms.panels(), histograms.limits(), "", histograms.label())
+                write_page(output, page(heading or "histograms", body + figure_place("plot0", picture, plot_zoom.HEIGHT), [("plot0", figure)]))
+            else:
+                save(histograms.draw(title), output)
+        except DataError as error:
             sys.stderr.write(f"{CALLED_AS}: error: {error}\n")
             return EXIT_DATA
         print(output)
@@ -579,9 +648,7 @@ def draw_hist(parser, options):
 def draw_sweep(parser, options, path):
     import plot_sweep
 
-    output = options.output or os.path.splitext(path)[0] + ".png"
-    if os.path.splitext(output)[1].lower() not in FORMATS[:3]:
-        parser.error(f"cannot write '{output}' of a sweep: the name must end in {', '.join(FORMATS[:3])}")
+    output = checked_output(parser, options.output or os.path.splitext(path)[0] + ".png", [path])
     title = options.title
     if title is None:
         folder = os.path.dirname(os.path.abspath(path))
@@ -589,12 +656,25 @@ def draw_sweep(parser, options, path):
     set_style()
     try:
         results = plot_sweep.read_results(path)
-        save(plot_sweep.draw_sweep(results, options.kind, options.by, options.metric, title), output)
+        figure = plot_sweep.draw_sweep(results, options.kind, options.by, options.metric, "" if is_page(output) else title)
+        if is_page(output):
+            body = (f"<h1>{escape(title)}</h1>\n" if title else "") + figure_place("plot0", inline_svg(figure, "p0", title or "sweep", tight=False))
+            write_page(output, page(title or "sweep", body))
+        else:
+            save(figure, output)
     except DataError as error:
         sys.stderr.write(f"{CALLED_AS}: error: {error}\n")
         return EXIT_DATA
     print(output)
     return 0
+
+
+def checked_output(parser, output, inputs):
+    if os.path.splitext(output)[1].lower() not in FORMATS:
+        parser.error(f"cannot write '{output}': the name must end in {', '.join(FORMATS)}")
+    if any(os.path.realpath(output) == os.path.realpath(path) for path in inputs):
+        parser.error(f"'{output}' would overwrite the trace")
+    return output
 
 
 def words(text):
@@ -647,18 +727,14 @@ def main(arguments):
     paths = [os.path.join(trace, "trace.csv") if os.path.isdir(trace) else trace for trace in options.traces]
     groups = [paths] if options.output else [[path] for path in paths]
     for group in groups:
-        output = options.output or os.path.splitext(group[0])[0] + ".png"
-        if os.path.splitext(output)[1].lower() not in FORMATS:
-            parser.error(f"cannot write '{output}': the name must end in {', '.join(FORMATS)}")
-        if any(os.path.realpath(output) == os.path.realpath(path) for path in group):
-            parser.error(f"'{output}' would overwrite the trace")
+        output = checked_output(parser, options.output or os.path.splitext(group[0])[0] + ".png", group)
         title = options.title
         if title is None:
-            title = title_of(group[0]) if len(group) == 1 else ""
+            title = title_of(group[0]) if len(group) == 1 else None if is_page(output) else ""
         try:
             traces = [load(path, options) for path in group]
-            if output.lower().endswith(".html"):
-                write_html(traces, names_of(group), title, output, options.log)
+            if is_page(output):
+                write_trace_page(traces, names_of(group), title, options.log, output)
             elif len(group) > 1:
                 save(draw_overlay(traces, names_of(group), title, options.log), output)
             else:

@@ -262,6 +262,27 @@ def told(name, value):
     return f"{words_of(name)} {value:g}"
 
 
+def number_word(value):
+    return told("", value).strip().replace("$", "").replace("{", "").replace("}", "")
+
+
+def number_or_word(value):
+    return value if isinstance(value, str) else number_word(value)
+
+
+def quantile_words(metric, group):
+    """The median, and where there are more runs than one, how far they lie apart."""
+    at = [number_word(value) for value in quantiles(group)]
+    return f"{words_of(metric)} {at[2]}" + (f" (10 % {at[0]}, 90 % {at[4]}; {group.size} runs)" if group.size > 1 else "")
+
+
+def tip(figure, axes, x, y, *words):
+    """What a page says of a place of the picture: x and y are its sides, of a point the same twice."""
+    if not hasattr(figure, "tips"):
+        figure.tips = []
+    figure.tips.append((axes, *x, *y, "\n".join(word for word in words if word)))
+
+
 def some_of(values, most):
     """Of these values at most so many, evenly."""
     if len(values) <= most:
@@ -401,6 +422,11 @@ def draw_map(results, axes, metrics, title):
         else:
             mesh = panel.pcolormesh(*edges, np.ma.masked_invalid(image), cmap="cividis", norm=norm, gid=f"map{number}", linewidth=0,
                                     rasterized=image.size > 40000)  # fmt: skip
+        at = edges if not scattered else [[value for place_ in ruler.place(values) for value in (place_, place_)] for ruler, values in zip(rulers, lists)]
+        step = 2 if scattered else 1
+        for (ix, iy), cell in sorted(found.items()):
+            tip(figure, panel, at[0][step * ix:step * ix + 2], at[1][step * iy:step * iy + 2], f"{words_of(x_name)} {number_or_word(lists[0][ix])}",
+                f"{words_of(y_name)} {number_or_word(lists[1][iy])}", cell if isinstance(cell, str) else f"{words_of(metric)} {number_word(cell)}")  # fmt: skip
         for verdict, (face, hatch) in VERDICTS.items():
             places = sorted(place for place, cell in found.items() if cell == verdict)
             if not places:
@@ -477,11 +503,16 @@ def draw_fan(results, axes, metrics, title):
             groups = [values[rows & (place == i)] for i in range(len(x_values))]
             present = [i for i, group in enumerate(groups) if group.size]
             x = x_ruler.place(np.array(x_values)[present])
+            of = [f"{words_of(x_name)} {number_word(x_values[i])}" + (f"\n{words_of(axes[1])} {number_or_word(line)}" if line is not None else "") for i in present]
             if metric == "ok":
+                for i, at, words in zip(present, x, of):
+                    tip(figure, panel, (at, at), (groups[i].mean(),) * 2, words, f"{100 * groups[i].mean():.3g} % of {groups[i].size} runs end ok")
                 panel.plot(x, [groups[i].mean() for i in present], color=colour, linestyle=dashes, marker=marker, markersize=2.6, linewidth=1,
                            gid=f"fan{number}-{order}", clip_on=False)  # fmt: skip
                 continue
             levels = np.array([ruler.place(quantiles(groups[i])) for i in present])
+            for i, at, level, words in zip(present, x, levels, of):
+                tip(figure, panel, (at, at), (level[2],) * 2, words, quantile_words(metric, groups[i]))
             if any(group.size > 1 for group in groups):
                 spread = True
                 for low, high, alpha in ((0, 4, 0.14), (1, 3, 0.22)):
@@ -522,7 +553,9 @@ def draw_rows(results, axes, metrics, title):
             panel.hlines(heights, levels[:, 1], levels[:, 3], color="#0072b2", linewidth=3.2, gid=f"rows{number}-narrow", zorder=3)
         panel.plot(levels[:, 2], heights, "o", markersize=4.2, markerfacecolor="white", markeredgecolor="#0072b2", markeredgewidth=1.2,
                    gid=f"rows{number}-median", zorder=4, clip_on=False)  # fmt: skip
-        for height, level in zip(heights, levels[:, 2]):
+        for key, height, level in zip(keys, heights, levels[:, 2]):
+            tip(figure, panel, (level, level), (height, height), "\n".join(f"{words_of(name)} {number_or_word(value)}" for name, value in zip(axes, key)),
+                quantile_words(metric, results.columns[metric][masks[key]]))  # fmt: skip
             if np.isnan(level):
                 panel.text(0.5, height, "NaN", transform=panel.get_yaxis_transform(), ha="center", va="center", fontsize=7.5, color=plot.MUTED)
         ruler.dress(panel, "x", margin=0.06)
@@ -560,6 +593,7 @@ def draw_spread(results, _, metrics, title):
                 place = int(level * (len(known) - 1))
                 panel.plot(at[place], share[place], marker, color="#0072b2", markerfacecolor="white", markersize=5, markeredgewidth=1.1,
                            gid=f"spread{number}-q{int(100 * level)}", zorder=4)  # fmt: skip
+                tip(figure, panel, (at[place],) * 2, (share[place],) * 2, f"{100 * level:.0f} % of the runs: {words_of(metric)} at most {number_word(known[place])}")
         else:
             panel.text(0.5, 0.5, "NaN in every run", transform=panel.transAxes, ha="center", color=plot.MUTED)
         ruler.dress(panel, "x")

@@ -21,6 +21,7 @@ PYTHON = "/usr/bin/python3"
 HAVE_MATPLOTLIB = importlib.util.find_spec("matplotlib") is not None
 if not HAVE_MATPLOTLIB and sys.executable != PYTHON and os.path.exists(PYTHON) and __name__ == "__main__":
     os.execv(PYTHON, [PYTHON, "-B", *sys.argv])
+PROGRAM = os.environ.get("SCALETRACE", os.path.join(ROOT, "build", "scaletrace"))
 HAVE_PLOTLY = importlib.util.find_spec("plotly") is not None
 
 if HAVE_MATPLOTLIB:
@@ -239,11 +240,10 @@ class PlotTest(unittest.TestCase):
         rows = [row(i, 1.0, 1024.0, "forgiven" if i % 5 == 0 else "") for i in range(4000)]
         picture = self.picture(rows)
         shapes = picture.groups["skipped-scale"].findall(".//{http://www.w3.org/2000/svg}path")
-        blue = [int(re.search(r"fill: #....(..)", shape.get("style")).group(1), 16) for shape in shapes]
-        self.assertEqual(len(blue), 400)
-        full = 0xD6  # of the tint where every step was skipped
-        for value in blue:
-            self.assertAlmostEqual(value, 255 - (255 - full) / 5, delta=1)
+        shares = [float(re.search(r"fill-opacity: ([\d.]+)", shape.get("style")).group(1)) for shape in shapes]
+        self.assertEqual(len(shares), 400)
+        for share in shares:
+            self.assertAlmostEqual(share, 1 / 5, delta=0.01)
 
     # ---- folders, names, formats ----
 
@@ -343,6 +343,60 @@ class PlotTest(unittest.TestCase):
             shapes.add(len(picture.groups[f"run{number}-growth"].find(".//{http://www.w3.org/2000/svg}path").get("d")))
         self.assertEqual((len(dashes), len(shapes)), (2, 2))
 
+    def overlay(self, *runs, arguments=()):
+        traces = [self.write(rows, name=f"run{number}.csv") for number, rows in enumerate(runs)]
+        path = os.path.join(self.folder, "both.svg")
+        self.assertEqual(self.plot(*traces, "-o", path, *arguments).returncode, 0)
+        with open(path, encoding="utf-8") as file:
+            return Picture(file.read())
+
+    def test_an_overlay_shows_infinite_and_zero_scales(self):
+        picture = self.overlay([row(i, 1.0, 2.0**10 if i < 5 else "inf", "" if i < 5 else "overflow") for i in range(10)],
+                               [row(i, 1.0, 2.0**4 if i < 7 else 0, "" if i < 7 else "overflow") for i in range(10)])  # fmt: skip
+        up, down = picture.line("run0-scale"), picture.line("run1-scale")
+        self.assert_at_steps(up, (0, 5, 5, 10), 9, picture)
+        self.assert_at_steps(down, (0, 7, 7, 10), 9, picture)
+        unit = (down[0][1] - up[0][1]) / 6  # from 2^4 to 2^10
+        self.assertAlmostEqual(up[0][1] - up[-1][1], 0.2 * 6 * unit, delta=0.01)
+        self.assertAlmostEqual(down[-1][1] - down[0][1], 0.2 * 6 * unit, delta=0.01)
+        for word in ("inf", "0"):
+            self.assertIn(f"<!-- {word} -->", picture.text)
+        self.assert_at_steps(picture.marks("run0-overflow"), (5, 9), 9, picture)
+
+    def test_an_overlay_marks_losses_that_are_not_finite_a_row_for_each_run(self):
+        picture = self.overlay(*[[row(i, "NaN" if i == at else 2 + i % 2, 8.0) for i in range(12)] for at in (4, 9)])
+        left, right, top, bottom = picture.panel("panel-loss")
+        heights = []
+        for number, at in enumerate((4, 9)):
+            marks = picture.marks(f"run{number}-loss-nonfinite")
+            self.assert_at_steps(marks, (at,), 11, picture)
+            self.assert_at_steps(picture.line(f"run{number}-loss"), [i for i in range(12) if i != at], 11, picture)
+            heights.append(marks[0][1])
+        self.assertLess(heights[0], heights[1] - 2)
+        self.assertLess(heights[1], top + 0.1 * (bottom - top))
+        self.assertIn("marks above: loss inf or NaN", picture.text)
+
+    def test_an_overlay_shows_skipped_steps_in_a_lane_for_each_run_below_its_scales(self):
+        picture = self.overlay(*[[row(i, 1.0, 8.0, "forgiven" if first <= i < last else "") for i in range(20)] for first, last in ((3, 6), (0, 0), (10, 20))])
+        for number, ends in ((0, (3, 6)), (2, (10, 20))):
+            (box,) = picture.boxes(f"run{number}-skipped")
+            self.assert_at_steps([(x, 0) for x in box], ends, 19, picture)
+        self.assertNotIn("run1-skipped", picture.groups)
+        _, _, top, bottom = picture.panel("panel-scale")
+        scale = max(y for number in range(3) for _, y in picture.line(f"run{number}-scale"))
+        for number in (0, 2):
+            path = next(picture.groups[f"run{number}-skipped"].iter("{http://www.w3.org/2000/svg}path")).get("d")
+            shift = picture.marks(f"run{number}-skipped")[0][1]
+            self.assertGreater(bounding_box(path)[2] + shift, scale)
+            self.assertLessEqual(bounding_box(path)[3] + shift, bottom + 0.01)
+        self.assertIn("bars: skipped steps", picture.text)
+
+    def test_an_overlay_draws_the_limit_of_the_runs_format(self):
+        with open(os.path.join(self.folder, "config.resolved.yaml"), "w", encoding="utf-8") as file:
+            file.write("precision:\n  output_gradient: {format: float16, rounding: nearest-even}\n")
+        picture = self.overlay([row(0, 1, 2.0**14), row(1, 1, 2.0**16, "overflow")], [row(0, 1, 2.0), row(1, 1, 2.0)])
+        self.assertAlmostEqual(picture.line("limit")[0][1], picture.marks("run0-overflow")[0][1], delta=0.01)
+
     # ---- the x axis ----
 
     def test_updates_leave_out_the_skipped_steps(self):
@@ -402,7 +456,15 @@ class PlotTest(unittest.TestCase):
         self.assertEqual(*texts)
         self.assertIsNone(re.search(r"<script[^>]*\ssrc=", texts[0]))
         self.assertGreater(len(texts[0]), 1_000_000)  # the library stands in it
-        self.assertIn('"name":"floor"', texts[0])
+        self.assertTrue('"name":"overflow: at the floor"' in texts[0])
+
+    @unittest.skipUnless(os.path.exists(PROGRAM), f"no program at {PROGRAM}")
+    def test_the_table_of_formats_is_the_programs(self):
+        text = subprocess.run([PROGRAM, "formats"], capture_output=True, text=True, check=True).stdout
+        rows = [line.split() for line in text.split("\n\n")[0].splitlines()[1:]]
+        # The smallest numbers are powers of two, to as many digits as tell them apart.
+        theirs = {row[0]: (math.floor(math.log2(float(row[5]))), *(round(math.log2(float(row[place]))) for place in (6, 7))) for row in rows}
+        self.assertEqual(plot.FORMAT_EXPONENTS, theirs)
 
     def test_wrong_usage_exits_with_2(self):
         trace = self.write(quiet_rows(3))

@@ -67,7 +67,32 @@ class HistogramTest(unittest.TestCase):
         self.assert_error(self.plot("--hist", self.folder, "--tensor", "weight"), 3, "it has input, output_gradient")
         self.run_folder(ROWS + ["60,output_gradient,1,x,5\n"])
         self.assert_error(self.plot("--hist", self.folder), 3, ":7:", "'x'")
-        self.assert_error(self.plot("--hist", self.folder, "-o", "a.html"), 2, "--hist")
+        self.assert_error(self.plot("--hist", self.folder, "-o", "a.gif"), 2, ".html")
+        self.assert_error(self.plot("--hist", self.folder, "--log"), 2, "--log is for the loss")
+
+    def test_a_range_and_another_x_axis_move_the_histograms(self):
+        rows = [f"{step},output_gradient,1024,{-4 - step // 50},64\n" for step in (0, 50, 100, 150)]
+        self.run_folder(rows)
+        path = os.path.join(self.folder, "h.svg")
+
+        def columns(*arguments):
+            self.assertEqual(self.plot("--hist", self.folder, "-o", path, *arguments).returncode, 0)
+            with open(path, encoding="utf-8") as file:
+                picture = Picture(file.read())
+            cells = picture.groups["histogram0"].iter("{http://www.w3.org/2000/svg}path")
+            return [test_plot.bounding_box(cell.get("d"))[:2] for cell in cells if "fill: none" not in (cell.get("style") or "")], picture
+
+        self.assertEqual(len(columns()[0]), 4)
+        self.assertEqual(len(columns("--range", "50:100")[0]), 2)
+        self.assert_error(self.plot("--hist", self.folder, "--range", "500:"), 3, "no histogram between step 500 and inf; it has 0 to 150")
+        self.assert_error(self.plot("--hist", self.folder, "--x", "update"), 3, "trace.csv")
+        # Of the first 100 steps every other one is skipped: 50 updates, and then 100 more.
+        self.write([test_plot.row(i, 1.0, 8.0, "forgiven" if i < 100 and i % 2 else "") for i in range(200)])
+        boxes, picture = columns("--x", "update")
+        self.assertIn("<!-- update -->", picture.text)
+        widths = sorted({round(right - left, 2) for left, right in boxes})
+        self.assertEqual(len(boxes), 4)
+        self.assertAlmostEqual(widths[-1] / widths[0], 2, delta=0.01)
 
 
 if __name__ == "__main__":

@@ -184,7 +184,7 @@ class SweepTest(unittest.TestCase):
         self.assert_error(self.plot(path, "--as", "fan"), 3, "has words")
         self.assert_error(self.plot(path, "--as", "steps"), 3, "keep_traces")
         self.assert_error(self.plot(path, "--as", "pie"), 2, "pie")
-        self.assert_error(self.plot(path, "-o", "a.html"), 2, ".svg")
+        self.assert_error(self.plot(path, "-o", "a.gif"), 2, ".svg")
         self.assert_error(self.plot(path, path), 2, "by itself")
         self.assert_error(self.plot(self.write(["0,a,1,x" + result()[3:]], header="run,a,seed," + METRICS, name="results.csv")), 3, ":2: steps: 'x'")
         self.assert_error(self.plot(self.write(["0,a\n"], header="run,a,seed," + METRICS, name="results.csv")), 3, ":2: 2 cells")
