@@ -1,7 +1,7 @@
 // Times steps inside one process, as tools/bench asks for: one line on standard input starts one measurement, one line with nanoseconds for a step of a run answers it.
 //
 // usage: scaletrace_bench B D K RUNS STEPS PROFILE [FORMAT [fresh]]   on as many threads as it may use processors; RUNS 1: a run with all records; more: a block of runs, `fresh`: each with data of its own that are made within the time
-//        scaletrace_bench limits                                       what the processor can do: fused multiply-adds and bytes of a large array in a nanosecond
+//        scaletrace_bench limits                                       what the processor can do in a nanosecond: fused multiply-adds of f32, multiply-adds in bf16 dots, bytes of a large array
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -63,38 +63,38 @@ void Serve(const Measure& measure) {
   }
 }
 
+#if defined(__x86_64__)
 using Eight = float __attribute__((vector_size(32)));
+using Sixteen = float __attribute__((vector_size(64)));
 
-#if defined(__x86_64__)
-__attribute__((target("avx2,fma")))
-#endif
-double FusedPerNanosecond() {
-  constexpr int kChains = 10;
-  Eight sums[kChains] = {};
-  Eight factor, term;
-  for (int i = 0; i < 8; ++i) {
-    factor[i] = 0.5f;
-    term[i] = 1.0f;
+// name(): how many of an instruction a nanosecond takes, in independent chains that are enough for its latency. A macro, since a template takes no target.
+#define SCALETRACE_PER_NANOSECOND(name, Vector, chains, isa, instruction, registers)              \
+  __attribute__((target(isa))) double name() {                                                    \
+    Vector sums[chains] = {}, factor = Vector{} + 0.5f, term = Vector{} + 1.0f;                   \
+    constexpr int kTurns = 1000000;                                                               \
+    const double start = Now();                                                                   \
+    for (int turn = 0; turn < kTurns; ++turn) {                                                   \
+      _Pragma("GCC unroll 20") for (int c = 0; c < chains; ++c) {                                 \
+        asm(instruction " %2, %1, %0" : "+" registers(sums[c]) : registers(factor), registers(term)); \
+      }                                                                                           \
+    }                                                                                             \
+    const double ns = Now() - start;                                                              \
+    volatile float sink = 0;                                                                      \
+    for (int c = 0; c < chains; ++c) sink = sink + sums[c][0];                                    \
+    return double{chains} * kTurns / ns;                                                          \
   }
-  constexpr int kTurns = 2000000;
-  const double start = Now();
-  for (int turn = 0; turn < kTurns; ++turn) {
-#pragma GCC unroll 10
-    for (int c = 0; c < kChains; ++c) {
-#if defined(__x86_64__)
-      asm("vfmadd213ps %2, %1, %0" : "+x"(sums[c]) : "x"(factor), "x"(term));
+SCALETRACE_PER_NANOSECOND(Fused8, Eight, 10, "avx2,fma", "vfmadd213ps", "x")
+SCALETRACE_PER_NANOSECOND(Fused16, Sixteen, 20, "avx512f", "vfmadd213ps", "v")
+SCALETRACE_PER_NANOSECOND(Dots16, Sixteen, 20, "avx512f", "vdpbf16ps", "v")
+
+// Multiply-adds of f32 in a nanosecond.
+double FusedPerNanosecond() { return __builtin_cpu_supports("avx512f") ? 16 * Fused16() : 8 * Fused8(); }
+// Those of bfloat16 in dots; 0 without the instruction.
+double DotsPerNanosecond() { return __builtin_cpu_supports("avx512bf16") ? 32 * Dots16() : 0; }
 #else
-      sums[c] = sums[c] * factor + term;
+double FusedPerNanosecond() { return 0; }
+double DotsPerNanosecond() { return 0; }
 #endif
-    }
-  }
-  const double ns = Now() - start;
-  float all = 0;
-  for (const Eight& sum : sums) all += sum[0];
-  volatile float sink = all;
-  (void)sink;
-  return 8.0 * kChains * kTurns / ns;
-}
 
 double BytesPerNanosecond() {
   std::vector<double> large(std::size_t{1} << 24, 1.0);  // 128 MB
@@ -111,10 +111,11 @@ double BytesPerNanosecond() {
 
 int Main(int argc, char** argv) {
   if (argc == 2 && std::strcmp(argv[1], "limits") == 0) {
-    double fused = 0, bytes = 0;
+    double fused = 0, dots = 0, bytes = 0;
     for (int i = 0; i < 10; ++i) fused = std::max(fused, FusedPerNanosecond());
+    for (int i = 0; i < 10; ++i) dots = std::max(dots, DotsPerNanosecond());
     for (int i = 0; i < 5; ++i) bytes = std::max(bytes, BytesPerNanosecond());
-    std::printf("%.2f %.2f\n", fused, bytes);
+    std::printf("%.2f %.2f %.2f\n", fused, dots, bytes);
     return 0;
   }
   if (argc < 7) {
