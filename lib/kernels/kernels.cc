@@ -482,6 +482,7 @@ HWY_NOINLINE Stretch SmallStretch(const StretchArgs& args) {
   VF w = LoadCount(args.parameters, D), b = hn::Set(d, args.parameters[D]);
   HWY_ALIGN float weights[kLanes], signals[NV * kLanes], squares[NV * kLanes > kPad ? NV * kLanes : kPad];
   Stretch stretch;
+  stretch.in_registers = true;
   VF gw = hn::Zero(d), gb = gw;
   while (stretch.applied < args.steps) {
     hn::Store(round(w), d, weights);

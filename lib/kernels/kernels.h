@@ -105,6 +105,7 @@ struct StretchArgs {
 struct Stretch {
   std::size_t applied = 0;  // steps whose gradients were finite before and after the division; each was applied
   Finite finite;            // of the last step: where it isn't all true, that step (number `applied`) was computed and not applied
+  bool in_registers = false;  // the way that small shapes take
 };
 
 // The functions run in the flushing mode of FlushScope, which the caller sets.

@@ -210,6 +210,65 @@ TEST_CASE("a step equals the plain loops for shapes with remainders, several blo
   }
 }
 
+TEST_CASE("stretches of steps of small shapes equal the plain loops step by step, and go through registers where they may") {
+  Numbers numbers(6);
+  const Format& bf16 = *FindFormat("bfloat16");
+  std::size_t in_registers = 0, ended_early = 0;
+  for (int i = 0; i < 300; ++i) {
+    ReferenceInput in;
+    const std::size_t B = 2 + numbers.Below(33), D = 1 + numbers.Below(18), K = i % 10 == 9 ? 2 : 1;
+    const bool strict = i % 2 == 0;
+    in.rounding = UniformRounding(bf16, strict);
+    in.rows = B;
+    in.features = D;
+    in.outputs = K;
+    const int kind = i % 4 == 3 ? 2 : i % 5 == 4 ? 4 : 0;
+    in.x = numbers.Many(B * D, kind);
+    in.y = numbers.Many(B * K, i % 7 == 6 ? 1 : kind);
+    in.w = numbers.Many(D * K, kind);
+    in.b = numbers.Many(K, kind);
+    static constexpr float kScales[] = {1.0f, 65536.0f, 0x1p120f, 1000.0f, 0.5f, std::numeric_limits<float>::infinity()};
+    in.loss_scale = kScales[numbers.Below(i % 3 == 0 ? std::size(kScales) : 3)];
+    in.lr = i % 4 == 1 ? 8.0f : 0.02f;  // the large one makes the weights grow until the gradients overflow
+    for (const KernelTable& kernels : CompiledKernels()) {
+      INFO(kernels.target << " " << B << "x" << D << "x" << K << " S " << in.loss_scale << " lr " << in.lr << " case " << i);
+      PrecisionOptions precision;
+      precision.profile = strict ? Profile::kStrict : Profile::kExcess;
+      LinearModel model(kernels, precision, {B, D, K});
+      model.SetParameters(in.w, in.b);
+      model.LoadFeatures(in.x, {});
+      model.LoadTargets(in.y);
+      std::vector<float> losses(60);
+      const Stretch stretch = model.TakeSteps(in.loss_scale, in.lr, losses);
+      in_registers += stretch.in_registers;
+      ended_early += stretch.in_registers && stretch.applied < losses.size();
+      ReferenceInput at = in;
+      for (std::size_t step = 0;; ++step) {
+        const ReferenceOutput out = ReferenceStep(at);
+        REQUIRE(SameBits(losses[step], out.loss));
+        if (step < stretch.applied) {
+          REQUIRE((out.scaled_finite && out.unscaled_finite));
+          at.w = out.new_w;
+          at.b = out.new_b;
+        }
+        if (step == std::min(stretch.applied, losses.size() - 1)) {
+          // Of the last step that was computed: applied, or the one that isn't finite.
+          REQUIRE(stretch.finite.before == out.scaled_finite);
+          REQUIRE(stretch.finite.after == out.unscaled_finite);
+          REQUIRE(SameBits(model.scaled_gradients().last(K), out.gb));
+          REQUIRE(SameBits(model.unscaled_gradients().last(K), out.ub));
+          if (K == 1) REQUIRE(SameBits(model.unscaled_gradients().first(D), out.uw));
+          break;
+        }
+      }
+      REQUIRE(SameBits(model.w(), at.w));
+      REQUIRE(SameBits(model.b(), at.b));
+    }
+  }
+  CHECK(in_registers > 100);
+  CHECK(ended_early > 20);
+}
+
 TEST_CASE("the sum over 40000 rows goes through three levels of blocks") {
   Numbers numbers(5);
   CompareStep(numbers, *FindFormat("bfloat16"), true, 40000, 1, 1, 0);
