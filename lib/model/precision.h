@@ -43,6 +43,8 @@ struct RoleOptions {
   Overflow overflow = Overflow::kInf;
   Subnormals subnormals = Subnormals::kKeep;
 
+  bool operator==(const RoleOptions&) const = default;
+
   template <class Self, class V>
   static void Visit(Self& self, V& v) {
     v.Value({"format", "auto = as the preset, `compute` and `profile` say", {}, RoleFormatNames()}, self.format);
@@ -58,6 +60,8 @@ struct CustomFormatOptions {
   std::int64_t mantissa_bits = 10;
   Specials specials = Specials::kIeee;
 
+  bool operator==(const CustomFormatOptions&) const = default;
+
   template <class Self, class V>
   static void Visit(Self& self, V& v) {
     v.Value({"exponent_bits", "8 only with specials ieee", Between(2, 8)}, self.exponent_bits);
@@ -72,6 +76,8 @@ struct PrecisionOptions {
   Profile profile = Profile::kStrict;
   RoleOptions input, weight, bias, dot, activation, output_gradient, gradient_sum, gradient, master;
   CustomFormatOptions custom;
+
+  bool operator==(const PrecisionOptions&) const = default;
 
   template <class Self, class V>
   static void Visit(Self& self, V& v) {

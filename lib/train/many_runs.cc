@@ -431,19 +431,30 @@ class Pack {
 
 }  // namespace
 
-bool CanRunTogether(const RunConfig& config) {
+namespace {
+
+// The rounding of runs that share lanes: everything but the masters to one format of the kernel's list. nullopt: these options are others.
+std::optional<StepRounding> SharedRounding(const PrecisionOptions& precision) {
+  if (FindProblem(precision)) return std::nullopt;
+  const StepRounding rounding = RoundingOf(precision, 0);
+  const Rounding& dot = rounding[Role::kDot];
+  if (!IsUniform(rounding) || !rounding[Role::kInput].is_plain() || !rounding[Role::kMaster].is_nothing()) return std::nullopt;
+  if (!SameNumbers(rounding[Role::kInput].format, dot.format) || FindFormat(dot.format.name) == nullptr) return std::nullopt;
+  return rounding;
+}
+
+bool AllButPrecisionFits(const RunConfig& config) {
   if (!std::holds_alternative<FullBatch>(config.batch) || std::holds_alternative<DriftData>(config.data)) return false;
   if (!std::holds_alternative<Sgd>(config.optimizer) || !IsConstant(config.lr_schedule)) return false;
   if (!std::holds_alternative<NoClipping>(config.clipping) || config.micro_batches != 1) return false;
-  if (FindProblem(config.precision) || FindProblem(config.scaler)) return false;
-  // The kernel rounds everything but the masters to one format of its list.
-  const StepRounding rounding = RoundingOf(config.precision, config.seed);
-  const Rounding& dot = rounding[Role::kDot];
-  if (!IsUniform(rounding) || !rounding[Role::kInput].is_plain() || !rounding[Role::kMaster].is_nothing()) return false;
-  if (!SameNumbers(rounding[Role::kInput].format, dot.format) || FindFormat(dot.format.name) == nullptr) return false;
+  if (FindProblem(config.scaler)) return false;
   const Needs needs = Scaler(config.scaler).needs();
   return needs == Needs{.unscaled_finite = needs.unscaled_finite, .scaled_finite = needs.scaled_finite};
 }
+
+}  // namespace
+
+bool CanRunTogether(const RunConfig& config) { return AllButPrecisionFits(config) && SharedRounding(config.precision).has_value(); }
 
 std::vector<std::size_t> RunTogether(std::span<const RunConfig> configs, std::span<const std::size_t> which, const KernelTable& kernels, const std::function<bool()>& keep_going,
                                      ManyRunsObserver& observer) {
@@ -457,9 +468,16 @@ std::vector<std::size_t> RunTogether(std::span<const RunConfig> configs, std::sp
   std::vector<Group> groups;
   std::vector<std::size_t> left;
   DatasetCache cache;
+  // Neighbours in a sweep mostly have the same precision, and looking up its formats takes as long as some steps of a run.
+  const PrecisionOptions* precision = nullptr;
+  std::optional<StepRounding> shared;
   for (const std::size_t run : which) {
     const RunConfig& config = configs[run];
-    if (!CanRunTogether(config)) {
+    if (precision == nullptr || !(*precision == config.precision)) {
+      precision = &config.precision;
+      shared = SharedRounding(*precision);
+    }
+    if (!shared || !AllButPrecisionFits(config)) {
       left.push_back(run);
       continue;
     }
@@ -478,7 +496,7 @@ std::vector<std::size_t> RunTogether(std::span<const RunConfig> configs, std::sp
       left.push_back(run);
       continue;
     }
-    const StepRounding rounding = RoundingOf(config.precision, 0);
+    const StepRounding& rounding = *shared;
     const auto same = [&](const Group& g) { 
       return g.shape == *shape && SameNumbers(g.rounding[Role::kDot].format, rounding[Role::kDot].format) &&
              SameNumbers(g.rounding[Role::kActivation].format, rounding[Role::kActivation].format);

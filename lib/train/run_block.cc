@@ -1,5 +1,6 @@
 #include "train/run_block.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <numeric>
@@ -82,16 +83,19 @@ namespace {
 // The outcomes of the runs that share lanes.
 class OutcomeCollector : public ManyRunsObserver {
  public:
-  OutcomeCollector(std::span<const RunConfig> configs, std::vector<std::optional<RunOutcome>>& outcomes) : configs_(configs), outcomes_(outcomes), tallies_(configs.size()) {}
+  OutcomeCollector(std::span<const RunConfig> configs, std::vector<RunOutcome>& outcomes, std::vector<char>& ended)
+      : configs_(configs), outcomes_(outcomes), ended_(ended), tallies_(configs.size()) {}
   void OnSteps(std::size_t run, const StepRecord& record, std::int64_t count) override { tallies_[run].Add(record.loss_scale, count); }
   void OnEnd(std::size_t run, const Summary& summary, std::span<const float>, std::span<const float>) override {
     outcomes_[run] = OutcomeOf(summary, configs_[run], tallies_[run]);
+    ended_[run] = true;
     tallies_[run] = {};
   }
 
  private:
   std::span<const RunConfig> configs_;
-  std::vector<std::optional<RunOutcome>>& outcomes_;
+  std::vector<RunOutcome>& outcomes_;
+  std::vector<char>& ended_;
   std::vector<ScaleTally> tallies_;  // empty but for the runs that are under way
 };
 
@@ -117,23 +121,23 @@ std::optional<RunOutcome> RunAlone(RunConfig config, const KernelTable& kernels,
 std::vector<RunOutcome> RunBlock(std::span<const RunConfig> configs, const KernelTable& kernels, const std::function<bool()>& keep_going, std::size_t* together) {
   bool going = true;
   const std::function<bool()> goes_on = [&] { return going = going && keep_going(); };
-  std::vector<std::optional<RunOutcome>> found(configs.size());
+  std::vector<RunOutcome> outcomes(configs.size());
+  std::vector<char> ended(configs.size());
   if (goes_on()) {
     std::vector<std::size_t> all(configs.size());
     std::iota(all.begin(), all.end(), std::size_t{0});
-    OutcomeCollector collector(configs, found);
+    OutcomeCollector collector(configs, outcomes, ended);
     const std::vector<std::size_t> left = RunTogether(configs, all, kernels, goes_on, collector);
     if (together != nullptr) *together = configs.size() - left.size();
     for (const std::size_t run : left) {
       if (!goes_on()) break;
-      found[run] = RunAlone(configs[run], kernels, goes_on);
+      if (std::optional<RunOutcome> outcome = RunAlone(configs[run], kernels, goes_on)) {
+        outcomes[run] = std::move(*outcome);
+        ended[run] = true;
+      }
     }
   }
-  std::vector<RunOutcome> outcomes;
-  for (std::optional<RunOutcome>& outcome : found) {
-    if (!outcome) break;
-    outcomes.push_back(std::move(*outcome));
-  }
+  outcomes.resize(static_cast<std::size_t>(std::find(ended.begin(), ended.end(), false) - ended.begin()));
   return outcomes;
 }
 
