@@ -173,9 +173,10 @@ HWY_NOINLINE ManySteps FewFeatures(const Round& round, const ManyArgs& args, std
         const VF sum = hn::Add(g[kD][v], h[r][v]);
         g[kD][v] = kB > 0 && i + r == 0 ? sum : round(sum);
       });
-      for (std::size_t k = 0; k < kD; ++k) {
-        each([&](std::size_t r, std::size_t v) HWY_ATTR { g[k][v] = Fma(h[r][v], Load(x + (r * kD + k) * W + v * kLanes), g[k][v]); });
-      }
+      // Features side by side: the rows of one are a chain.
+      each([&](std::size_t r, std::size_t v) HWY_ATTR {
+        for (std::size_t k = 0; k < kD; ++k) g[k][v] = Fma(h[r][v], Load(x + (r * kD + k) * W + v * kLanes), g[k][v]);
+      });
     };
     if constexpr (kB > 0) {
       static_assert(kB <= 16, "more squares than lanes of the loss");
