@@ -677,12 +677,19 @@ def checked_output(parser, output, inputs):
     return output
 
 
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, as the program does."""
+
+    def error(self, message):
+        self.exit(EXIT_USAGE, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
+
+
 def words(text):
     return [word for word in text.split(",") if word]
 
 
 def main(arguments):
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=CALLED_AS,
         description="Draws a trace: the loss above, the loss scale below, a mark for each event. Or the results of a sweep.",
         formatter_class=argparse.RawDescriptionHelpFormatter,

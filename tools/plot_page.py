@@ -32,10 +32,12 @@ body { margin: 0 auto; padding: 1.2rem 1.4rem 3rem; min-height: 3rem; max-width:
   font: 15px/1.5 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; }
 h1 { font-size: 1.45rem; line-height: 1.25; margin: 0 3rem .6rem 0; overflow-wrap: anywhere; }
 a { color: var(--link); }
+sup { line-height: 0; }
 #theme { position: absolute; top: 1rem; right: max(1.4rem, calc(50%% - 33.6rem)); border: 1px solid var(--dddddd); border-radius: 6px; background: var(--tile);
   color: inherit; font: inherit; font-size: .85rem; padding: .15rem .6rem; cursor: pointer; }
 .figure { margin: .4rem 0 1.2rem; }
 .picture svg { display: block; width: 100%%; max-width: 54rem; height: auto; margin: 0 auto; }
+.picture [id*="-map"] path, .picture [id*="-histogram"] path { shape-rendering: crispEdges; }  /* no seams between cells */
 .plot { width: 100%%; }
 .scripts .with-plot .picture { display: none; }
 html:not(.scripts) .plot, html:not(.scripts) #theme, html:not(.scripts) .needs-script { display: none; }
@@ -70,7 +72,8 @@ SCRIPT = """
       if (/^[xy]axis\\d*$/.test(name) && layout[name] && axis.range && axis.autorange !== true) layout[name].range = axis.range.slice();
     }
     if (plot.mark) layout.shapes = (layout.shapes || []).concat(themed(plot.mark));
-    return Plotly.react(plot.place, themed(plot.figure.data), layout, {responsive: true, displaylogo: false, scrollZoom: true});
+    return Plotly.react(plot.place, themed(plot.figure.data), layout, {responsive: true, displaylogo: false, scrollZoom: true,
+      modeBarButtonsToRemove: ["select2d", "lasso2d"]});
   }
   window.scaletrace = {plots, add(id, figure) { const plot = {figure, place: document.getElementById(id)}; plots.push(plot); draw(plot); return plot; }, draw};
   const button = document.getElementById("theme");

@@ -41,7 +41,7 @@ def read_trace(path):
             if file.seek(0, os.SEEK_END) == 0:
                 raise DataError(f"{path}: the file is empty")
             file.seek(-1, os.SEEK_END)
-            complete = file.read(1) == b"\n"
+            complete = file.read(1) == b"\n" or in_progress(path)
         with open(path, encoding="latin-1", newline="") as file:  # every byte is a character
             header = file.readline(1 << 16).rstrip("\r\n").split(",")
         wanted = wanted_columns(path, header)
@@ -49,7 +49,10 @@ def read_trace(path):
         if table is None:
             with open(path, encoding="latin-1", newline="") as file:
                 file.readline()
-                table = any_rows(path, file, header, wanted, complete)
+                lines = (line for line in file if line.endswith("\n")) if complete else file
+                table = any_rows(path, lines, header, wanted, complete)
+    except FileNotFoundError as error:
+        raise DataError(f"{path}: {error.strerror}; a run's folder or a trace (CSV) is wanted") from None
     except OSError as error:
         raise DataError(f"{path}: {error.strerror or error}") from None
 
@@ -76,6 +79,12 @@ def read_trace(path):
     trace.skipped_total = table["skipped_total"] if "skipped_total" in wanted else None
     trace.format = None
     return trace
+
+
+def in_progress(path):
+    """Whether the trace belongs to a run that is not done: its last line may be half written, and is left out then."""
+    folder = os.path.dirname(os.path.abspath(path))
+    return os.path.exists(os.path.join(folder, "config.resolved.yaml")) and not os.path.exists(os.path.join(folder, "summary.json"))
 
 
 def place(path, trace, x_name, span):

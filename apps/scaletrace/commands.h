@@ -27,6 +27,7 @@ Action AddCheck(CLI::App& command);
 Action AddShow(CLI::App& command);
 Action AddDiff(CLI::App& command);
 Action AddPlot(CLI::App& command);
+Action AddReport(CLI::App& command);
 
 // The option that forces an instruction set, for tests and benchmarks; empty means the best.
 void AddTargetOption(CLI::App& command, std::string& target);

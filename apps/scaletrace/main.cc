@@ -36,6 +36,7 @@ constexpr Command kCommands[] = {
     {"show", "Draw a trace in the terminal: scale, loss, events, what happened", &AddShow},
     {"diff", "Compare two traces: the first difference, and what is around it", &AddDiff},
     {"plot", "Draw traces, histograms and sweeps as pictures (PNG, SVG, PDF, HTML)", &AddPlot},
+    {"report", "Tell a run's or a sweep's story on one page (HTML): verdict, plots, events", &AddReport},
     {"formats", "List the number formats", &AddFormats},
     {"configs", "List the shipped configs and what each shows", &AddConfigs},
     {"init", "Copy a shipped config here, to change it", &AddInit},

@@ -20,6 +20,7 @@
 #include "scaletrace/commands.h"
 #include "scaletrace/messages.h"
 #include "scaletrace/traces.h"
+#include "sweep/verdict.h"
 #include "train/summary.h"
 
 namespace scaletrace {
@@ -29,6 +30,7 @@ struct ShowOptions {
   std::string trace;
   std::vector<std::string> map;
   std::string steps;
+  bool json = false;
   bool ascii = false;
   bool no_color = false;
 };
@@ -188,6 +190,20 @@ std::optional<Summary> SummaryOf(const std::string& path) {
   return summary;
 }
 
+// For programs. What cannot be said of a trace that is not whole, or has no scale, is null.
+std::string ReadingJson(const std::string& name, const Reading& reading, const std::optional<Summary>& summary, bool done) {
+  std::string events;
+  for (std::size_t i = 1; i < std::size(kEventNames); ++i) {
+    events += (events.empty() ? "" : ", ") + ToJsonString(kEventNames[i]) + ": " + std::to_string(reading.counts()[i]);
+  }
+  const bool rows = reading.rows() > 0;
+  return "{\"trace\": " + ToJsonString(name) + ", \"rows\": " + std::to_string(reading.rows()) +
+         ", \"first_step\": " + (rows ? std::to_string(reading.overview().first_step()) : "null") +
+         ", \"last_step\": " + (rows ? std::to_string(reading.overview().last_step()) : "null") + ", \"done\": " + (done ? "true" : "false") +
+         ", \"events\": {" + events + "}, \"summary\": " + (summary ? FieldsToJson(*summary) : "null") +
+         ", \"verdict\": " + (summary ? ToJsonString(Verdict(*summary)) : "null") + ", \"story\": " + (summary ? ToJsonString(Story(*summary)) : "null") + "}\n";
+}
+
 // Sentences in lines of at most `width`.
 std::string Wrapped(const std::string& text, std::size_t width) {
   std::string out, line;
@@ -213,6 +229,13 @@ int Execute(const ShowOptions& options) {
   Reading reading(reader, range);
   for (Row row; reader.Next(row);) reading.Add(row);
   reading.Finish();
+  const std::optional<Summary> of_run = options.steps.empty() ? SummaryOf(options.trace) : std::nullopt;
+  std::optional<Summary> summary = of_run;
+  if (!summary && reading.rows() > 0 && reading.complete() && reading.scale()) summary = reading.summary();
+  if (options.json) {
+    Print(ReadingJson(reader.name(), reading, summary, of_run.has_value()));
+    return 0;
+  }
   if (reading.rows() == 0) {
     Print(reader.name() + ": no rows" + (options.steps.empty() ? "" : " in steps " + options.steps) + "\n");
     return 0;
@@ -240,12 +263,7 @@ int Execute(const ShowOptions& options) {
     if (reading.counts()[i] > 0) events += (events.empty() ? "" : ", ") + CountText(reading.counts()[i]) + " " + std::string(kEventNames[i]);
   }
   Print("events: " + (events.empty() ? std::string("none") : events) + "\n");
-  const std::optional<Summary> summary = options.steps.empty() ? SummaryOf(options.trace) : std::nullopt;
-  if (summary) {
-    Print(Wrapped(Story(*summary), window.columns - 1));
-  } else if (reading.complete() && reading.scale()) {
-    Print(Wrapped(Story(reading.summary()), window.columns - 1));
-  }
+  if (summary) Print(Wrapped(Story(*summary), window.columns - 1));
   return 0;
 }
 
@@ -256,6 +274,7 @@ Action AddShow(CLI::App& command) {
   command.add_option("TRACE", options->trace, "A CSV file, a run's or a case's folder, or - for standard input")->required();
   command.add_option("--steps", options->steps, "Only these steps, as in 100:200, 100: or :200")->type_name("FROM:TO");
   command.add_option("--map", options->map, "A column with another name, as in --map scale=loss_scale")->type_name("THEIRS=OURS")->allow_extra_args(false);
+  command.add_flag("--json", options->json, "Print counts, summary, verdict and story as one JSON object instead");
   command.add_flag("--ascii", options->ascii, "Draw with plain ASCII; the default where the locale is not UTF-8");
   command.add_flag("--no-color", options->no_color, "No colors; the default in a pipe, or where NO_COLOR is set");
   command.footer(
@@ -264,6 +283,7 @@ Action AddShow(CLI::App& command) {
       "Examples:\n"
       "  scaletrace show runs/quickstart\n"
       "  scaletrace show runs/quickstart --steps 880:980\n"
+      "  scaletrace show runs/quickstart --json | jq -r .verdict\n"
       "  scaletrace show torch.csv --map scale=loss_scale --map found_inf=not-grads_finite");
   return [options] { return Execute(*options); };
 }

@@ -210,6 +210,28 @@ class Show(Case):
             self.assertIn(part, text)
         self.assertIn("I inf", self.show(self.folder / "stuck-at-inf", "--ascii"))
 
+    def test_json_has_the_verdict_the_story_and_the_counts_that_the_picture_has(self):
+        for name, verdict in (("quickstart", "ok"), ("stuck-at-inf", "inf"), ("policy-floor-raise", "raised"), ("fp16-scale-too-large", "stuck")):
+            folder = self.folder / name
+            summary = json.loads(self.ok("run", SOURCE / "configs" / (name + ".yaml"), "--json", "--out", folder).stdout)
+            report = json.loads(self.ok("show", folder, "--json").stdout)
+            self.assertEqual((report["verdict"], report["done"], report["story"], report["summary"]), (verdict, True, summary["story"], summary["summary"]))
+            self.assertIn(" ".join(report["story"].split()), " ".join(self.show(folder).split()))
+            rows = (folder / "trace.csv").read_text().splitlines()[1:]
+            self.assertEqual((report["rows"], report["first_step"], report["last_step"]), (len(rows), 0, len(rows) - 1))
+            events = [row.rsplit(",", 1)[1] for row in rows]
+            self.assertEqual(report["events"], {event: events.count(event) for event in report["events"]})
+            self.assertEqual(sum(report["events"].values()), sum(map(bool, events)))
+            # The trace alone says the same, but for why it ended.
+            alone = json.loads(self.ok("show", folder / "trace.csv", "--json").stdout)
+            self.assertEqual((alone["verdict"], alone["done"]), (verdict, False))
+
+    def test_json_says_null_of_a_trace_that_is_not_whole(self):
+        report = json.loads(self.ok("show", self.write("part.csv", "step,loss,loss_scale\n5,1,8\n9,1,8\n"), "--json").stdout)
+        self.assertEqual((report["rows"], report["first_step"], report["verdict"], report["story"], report["summary"]), (2, 5, None, None, None))
+        empty = json.loads(self.ok("show", self.write("empty.csv", "step,loss,loss_scale\n"), "--json").stdout)
+        self.assertEqual((empty["rows"], empty["first_step"], empty["verdict"]), (0, None, None))
+
     def test_a_spike_of_one_step_among_a_hundred_thousand_is_drawn(self):
         rows = "".join("%d,%s,65536\n" % (i, "1000" if i == 77777 else "1") for i in range(100000))
         text = self.show(self.write("t.csv", "step,loss,loss_scale\n" + rows), locale="C")

@@ -115,8 +115,7 @@ class PlotTest(unittest.TestCase):
     def assert_error(self, done, code, *words):
         self.assertEqual(done.returncode, code, done.stderr)
         self.assertEqual(done.stdout, "")
-        if code == 3:
-            self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
         for word in words:
             self.assertIn(word, done.stderr)
 
@@ -297,6 +296,16 @@ class PlotTest(unittest.TestCase):
                 trace = self.write(quiet_rows(5) + [whole[:length]])
                 self.assert_error(self.plot(trace), 3, "cut off")
 
+    def test_of_a_run_in_progress_a_last_line_that_is_cut_off_is_left_out(self):
+        with open(os.path.join(self.folder, "config.resolved.yaml"), "w", encoding="utf-8") as file:
+            file.write("name: running\n")
+        for rows in (quiet_rows(5), [row(i, " 1.0", 8.0) for i in range(5)]):  # as both readers read them
+            picture = self.picture(rows + [row(5, 1.25, 1024.0)[:4]])
+            self.assert_at_steps(picture.line("loss")[-1:], (4,), 4, picture)
+        with open(os.path.join(self.folder, "summary.json"), "w", encoding="utf-8") as file:
+            file.write("{}\n")
+        self.assert_error(self.plot(self.write(quiet_rows(5) + ["5,1"])), 3, "cut off")
+
     def test_a_bad_row_is_named_by_its_line_and_column(self):
         good = quiet_rows(3)
         for bad, words in (
@@ -468,7 +477,7 @@ class PlotTest(unittest.TestCase):
 
     def test_wrong_usage_exits_with_2(self):
         trace = self.write(quiet_rows(3))
-        self.assert_error(self.plot(), 2, "usage:")
+        self.assert_error(self.plot(), 2, "RUN|TRACE", "(see plot.py --help)")
         self.assert_error(self.plot(trace, "--colour", "red"), 2, "--colour")
         self.assert_error(self.plot(trace, "-o", "picture.gif"), 2, ".svg")
 
