@@ -95,10 +95,17 @@ std::string ShellWord(const std::string& text) {
 RowReader OpenTrace(const std::string& path, const std::vector<ColumnName>& names) {
   namespace fs = std::filesystem;
   std::error_code error;
-  if (path == "-" || !fs::is_directory(path, error)) return {path == "-" ? "standard input" : path, FileText(path), names};
+  if (path == "-") return {"standard input", FileText(path), names};
+  // The last line of a run that isn't done may be half written.
+  const auto text = [&](const fs::path& file) {
+    const fs::path folder = file.parent_path();
+    const bool in_progress = fs::exists(folder / "config.resolved.yaml", error) && !fs::exists(folder / "summary.json", error);
+    return in_progress ? WholeLines(FileText(file.string())) : FileText(file.string());
+  };
+  if (!fs::is_directory(path, error)) return {path, text(path), names};
   for (const char* file : {"trace.csv", "expected.csv"}) {
     const std::string inside = (fs::path(path) / file).string();
-    if (fs::exists(inside, error)) return {inside, FileText(inside), names};
+    if (fs::exists(inside, error)) return {inside, text(inside), names};
   }
   throw InputError(InputError::Kind::kData, {.file = path}, "found a folder without trace.csv; allowed: a CSV file, a run's folder, or a case's folder");
 }

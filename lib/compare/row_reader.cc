@@ -26,6 +26,21 @@ std::string Quoted(std::string_view text) { return "'" + Printable(text) + "'"; 
 
 }  // namespace
 
+TextSource WholeLines(TextSource source) {
+  return [source = std::move(source), held = std::string()](std::string& out) mutable {
+    std::string text = std::move(held);
+    held.clear();
+    while (source(text)) {
+      const std::size_t end = text.rfind('\n');
+      if (end == std::string::npos) continue;
+      held = text.substr(end + 1);
+      out.append(text, 0, end + 1);
+      return true;
+    }
+    return false;
+  };
+}
+
 TextSource FileText(const std::string& path) {
   struct Descriptor {
     int fd = -1;

@@ -17,6 +17,8 @@ using TextSource = std::function<bool(std::string&)>;
 
 // A file, or "-" for standard input. IoError where it can't be opened (now) or read (later).
 TextSource FileText(const std::string& path);
+// Of a text that somebody is still writing: without what stands behind its last line end.
+TextSource WholeLines(TextSource source);
 // The text itself.
 TextSource GivenText(std::string text);
 

@@ -1,5 +1,6 @@
 """scaletrace diff, check and show, as a user calls them."""
 
+import csv
 import json
 import os
 import pathlib
@@ -219,7 +220,8 @@ class Show(Case):
             self.assertIn(" ".join(report["story"].split()), " ".join(self.show(folder).split()))
             rows = (folder / "trace.csv").read_text().splitlines()[1:]
             self.assertEqual((report["rows"], report["first_step"], report["last_step"]), (len(rows), 0, len(rows) - 1))
-            events = [row.rsplit(",", 1)[1] for row in rows]
+            with open(folder / "trace.csv", newline="") as file:
+                events = [row["event"] for row in csv.DictReader(file)]
             self.assertEqual(report["events"], {event: events.count(event) for event in report["events"]})
             self.assertEqual(sum(report["events"].values()), sum(map(bool, events)))
             # The trace alone says the same, but for why it ended.

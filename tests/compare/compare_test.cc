@@ -57,6 +57,24 @@ Lines RandomTrace(std::mt19937& engine) {
   return lines;
 }
 
+TEST_CASE("of a text that is still being written the whole lines are read, wherever its pieces end") {
+  const std::string text = "step,loss\n0,1\n1,2.5\n2,0.";
+  for (std::size_t piece = 1; piece <= text.size(); ++piece) {
+    std::size_t at = 0;
+    RowReader reader("text", WholeLines([&](std::string& out) {
+                       if (at >= text.size()) return false;
+                       out += text.substr(at, piece);
+                       at += piece;
+                       return true;
+                     }));
+    Row row;
+    REQUIRE(reader.Next(row));
+    REQUIRE(reader.Next(row));
+    REQUIRE(row.cell(1) == "2.5");
+    REQUIRE_FALSE(reader.Next(row));
+  }
+}
+
 TEST_CASE("of 200 changes of a trace, each at a random place, the first difference is named rightly") {
   std::mt19937 engine(2024);
   std::set<int> kinds_seen;
