@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
@@ -14,8 +15,9 @@
 namespace scaletrace {
 namespace {
 
-constexpr std::size_t kPage = 4096;
-constexpr std::size_t kBufferBytes = std::size_t{1} << 16;
+constexpr std::size_t kReadBytes = std::size_t{1} << 16;
+// Of a LineFile: more is no faster, and leaves the second cache to others.
+constexpr std::size_t kBufferBytes = std::size_t{1} << 18;
 
 // Closes a descriptor at the end of a scope.
 struct Descriptor {
@@ -25,17 +27,23 @@ struct Descriptor {
   }
 };
 
-// Writes all of `bytes`; returns 0 or the errno of the first failure.
-int WriteAll(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = ::write(fd, bytes.data(), bytes.size());
-    if (n < 0) {
-      if (errno == EINTR) continue;
-      return errno;
+struct Written {
+  std::size_t bytes = 0;
+  int error = 0;  // errno of the first failure, 0 where all was written
+};
+
+Written WriteAll(int fd, std::string_view bytes) {
+  Written written;
+  while (written.bytes < bytes.size()) {
+    const ssize_t n = ::write(fd, bytes.data() + written.bytes, bytes.size() - written.bytes);
+    if (n >= 0) {
+      written.bytes += static_cast<std::size_t>(n);
+    } else if (errno != EINTR) {
+      written.error = errno;
+      break;
     }
-    bytes.remove_prefix(static_cast<std::size_t>(n));
   }
-  return 0;
+  return written;
 }
 
 }  // namespace
@@ -53,8 +61,8 @@ std::string ReadFile(const std::string& path, std::size_t max_bytes) {
   std::string content;
   while (true) {
     const std::size_t old_size = content.size();
-    content.resize(old_size + kBufferBytes);
-    const ssize_t n = ::read(file.fd, content.data() + old_size, kBufferBytes);
+    content.resize(old_size + kReadBytes);
+    const ssize_t n = ::read(file.fd, content.data() + old_size, kReadBytes);
     if (n < 0 && errno != EINTR) throw IoError(path, "cannot read", errno);
     content.resize(old_size + (n > 0 ? static_cast<std::size_t>(n) : 0));
     if (content.size() > max_bytes) throw too_large();
@@ -74,7 +82,7 @@ void WriteFileAtomically(const std::string& path, std::string_view content, bool
   {
     const Descriptor file{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
     if (file.fd < 0) throw IoError(path, "cannot create", errno);
-    if (const int error = WriteAll(file.fd, content)) throw fail("cannot write", error);
+    if (const int error = WriteAll(file.fd, content).error) throw fail("cannot write", error);
     if (durable && ::fsync(file.fd) != 0) throw fail("cannot write", errno);
   }
   if (std::rename(temporary.c_str(), path.c_str()) != 0) throw fail("cannot replace", errno);
@@ -97,44 +105,40 @@ LineFile::LineFile(const std::string& path, std::uint64_t keep_bytes) : path_(pa
 
 LineFile::~LineFile() { ::close(fd_); }
 
+void LineFile::MakeRoom(std::size_t bytes) {
+  Flush();
+  if (bytes <= capacity_) return;
+  capacity_ = std::max(bytes, kBufferBytes);
+  buffer_ = std::make_unique_for_overwrite<char[]>(capacity_);
+}
+
 void LineFile::Append(std::string_view lines) {
-  buffer_ += lines;
-  if (buffer_.size() >= kBufferBytes) Flush();
+  if (lines.size() > kBufferBytes) {
+    Flush();
+    Write(lines);
+    return;
+  }
+  char* const out = Reserve(lines.size());
+  std::copy(lines.begin(), lines.end(), out);
+  Commit(out + lines.size());
 }
 
 void LineFile::Write(std::string_view lines) {
-  while (!lines.empty()) {
-    const ssize_t n = ::write(fd_, lines.data(), lines.size());
-    if (n == static_cast<ssize_t>(lines.size())) {
-      written_ += lines.size();
-      return;
-    }
-    if (n < 0 && errno == EINTR) continue;
-    // A second try after a short write gets the reason.
-    const int error = n < 0 ? errno : WriteAll(fd_, lines.substr(static_cast<std::size_t>(n)));
-    if (error == 0) {
-      written_ += lines.size();
-      return;
-    }
-    if (::ftruncate(fd_, static_cast<off_t>(written_)) == 0) ::lseek(fd_, 0, SEEK_END);
-    buffer_.clear();
-    throw IoError(path_, "cannot write", error);
+  // After a short write the next one goes on, or gets the reason.
+  const auto [done, error] = WriteAll(fd_, lines);
+  if (error == 0) {
+    written_ += done;
+    return;
   }
+  written_ += lines.substr(0, done).rfind('\n') + 1;  // 0 where there is none
+  used_ = 0;
+  if (::ftruncate(fd_, static_cast<off_t>(written_)) == 0) ::lseek(fd_, 0, SEEK_END);
+  throw IoError(path_, "cannot write", error);
 }
 
 void LineFile::Flush() {
-  std::string_view rest = buffer_;
-  while (!rest.empty()) {
-    const std::size_t room = kPage - written_ % kPage;
-    std::size_t end = rest.size();
-    if (end > room) {
-      const std::size_t last = rest.rfind('\n', room - 1);
-      end = (last != std::string_view::npos ? last : rest.find('\n')) + 1;
-    }
-    Write(rest.substr(0, end));
-    rest.remove_prefix(end);
-  }
-  buffer_.clear();
+  if (used_ > 0) Write({buffer_.get(), used_});
+  used_ = 0;
 }
 
 void LineFile::Sync() {

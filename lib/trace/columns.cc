@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <optional>
 #include <type_traits>
@@ -34,6 +35,50 @@ char* WriteMember(char* out, const StepRecord& record) {
   }
 }
 
+template <class T>
+std::uint64_t BitsOf(T value) {
+  if constexpr (std::is_same_v<T, float>) {
+    return std::bit_cast<std::uint32_t>(value);
+  } else if constexpr (std::is_same_v<T, double>) {
+    return std::bit_cast<std::uint64_t>(value);
+  } else {
+    return static_cast<std::uint64_t>(value);
+  }
+}
+
+// Whole cells are copied, whatever their length: that is two instructions, and a cell has room for them.
+char* CopyLast(char* out, const LastCell& last) {
+  std::memcpy(out, last.text, kMaxNumberLength);
+  return out + last.length;
+}
+
+// The cell of a value with these bits. Written where it belongs and copied from there, so that nobody waits for it.
+template <auto kWrite>
+char* WriteOrRepeat(char* out, const StepRecord& record, std::uint64_t bits, LastCell& last) {
+  if (last.known && last.bits == bits) return CopyLast(out, last);
+  char* const end = kWrite(out, record);
+  std::memcpy(last.text, out, kMaxNumberLength);
+  last.bits = bits;
+  last.length = static_cast<std::uint32_t>(end - out);
+  last.known = true;
+  return end;
+}
+
+template <auto kMember>
+char* WriteNextMember(char* out, const StepRecord& record, LastCell& last) {
+  const auto& value = record.*kMember;
+  if constexpr (std::is_same_v<decltype(value), const std::int64_t&>) {
+    // One more than a positive number whose last digit is no 9.
+    const auto above = static_cast<std::int64_t>(last.bits);
+    if (last.known && above > 0 && value - 1 == above && last.text[last.length - 1] != '9') {
+      ++last.text[last.length - 1];
+      ++last.bits;
+      return CopyLast(out, last);
+    }
+  }
+  return WriteOrRepeat<&WriteMember<kMember>>(out, record, BitsOf(value), last);
+}
+
 template <auto kMember>
 bool ReadMember(std::string_view cell, StepRecord& record) {
   auto& value = record.*kMember;
@@ -52,6 +97,10 @@ bool ReadMember(std::string_view cell, StepRecord& record) {
 
 char* WriteEvent(char* out, const StepRecord& record) { return WriteText(out, Name(record.event)); }
 
+char* WriteNextEvent(char* out, const StepRecord& record, LastCell& last) {
+  return WriteOrRepeat<&WriteEvent>(out, record, BitsOf(record.event), last);
+}
+
 bool ReadEvent(std::string_view cell, StepRecord& record) {
   const auto* found = std::find(std::begin(kEventNames), std::end(kEventNames), cell);
   if (found == std::end(kEventNames)) return false;
@@ -63,6 +112,8 @@ char* WriteTensor(char* out, const StepRecord& record) {
   return record.nonfinite_tensor == 0 ? out : WriteText(out, {&record.nonfinite_tensor, 1});
 }
 
+char* WriteNextTensor(char* out, const StepRecord& record, LastCell&) { return WriteTensor(out, record); }
+
 bool ReadTensor(std::string_view cell, StepRecord& record) {
   record.nonfinite_tensor = cell.empty() ? '\0' : cell[0];
   return cell.empty() || cell == "w" || cell == "b";
@@ -71,6 +122,8 @@ bool ReadTensor(std::string_view cell, StepRecord& record) {
 char* WriteIndex(char* out, const StepRecord& record) {
   return record.nonfinite_tensor == 0 ? out : WriteNumber(out, record.nonfinite_index);
 }
+
+char* WriteNextIndex(char* out, const StepRecord& record, LastCell&) { return WriteIndex(out, record); }
 
 bool ReadIndex(std::string_view cell, StepRecord& record) {
   record.nonfinite_index = 0;
@@ -90,7 +143,8 @@ template <auto kMember>
 constexpr Column Plain(std::string_view name, std::string_view doc, std::uint32_t needs = kNeedsNothing, bool in_default = false) {
   constexpr CellType kType = TypeOf(kMember);
   constexpr bool kFraction = kType == CellType::kFloat32 || kType == CellType::kFloat64;
-  return {name, doc, needs, in_default, kType, kFraction ? CellRule::kUlps : CellRule::kExact, &WriteMember<kMember>, &ReadMember<kMember>};
+  return {name, doc, needs, in_default, kType, kFraction ? CellRule::kUlps : CellRule::kExact, &WriteMember<kMember>, &WriteNextMember<kMember>,
+          &ReadMember<kMember>};
 }
 
 // A number of which every bit is a decision, not a sum.
@@ -108,13 +162,19 @@ char* WriteStatistic(char* out, const StepRecord& record) {
 }
 
 template <std::size_t kTensor, auto kMember>
+char* WriteNextStatistic(char* out, const StepRecord& record, LastCell& last) {
+  return WriteOrRepeat<&WriteStatistic<kTensor, kMember>>(out, record, BitsOf(record.tensors[kTensor].*kMember), last);
+}
+
+template <std::size_t kTensor, auto kMember>
 bool ReadStatistic(std::string_view cell, StepRecord& record) {
   return Assign(ReadCsvFloat(cell), record.tensors[kTensor].*kMember);
 }
 
 template <std::size_t kTensor, auto kMember>
 constexpr Column Statistic(std::string_view name, std::string_view doc) {
-  return {name, doc, static_cast<std::uint32_t>(kNeedsFirstTensor) << kTensor, false, CellType::kFloat32, CellRule::kUlps, &WriteStatistic<kTensor, kMember>, &ReadStatistic<kTensor, kMember>};
+  return {name, doc, static_cast<std::uint32_t>(kNeedsFirstTensor) << kTensor, false, CellType::kFloat32, CellRule::kUlps, &WriteStatistic<kTensor, kMember>,
+          &WriteNextStatistic<kTensor, kMember>, &ReadStatistic<kTensor, kMember>};
 }
 
 using R = StepRecord;
@@ -129,7 +189,7 @@ constexpr Column kColumns[] = {
                           true),
     Plain<&R::grads_finite>("grads_finite", "1 where the policy took the gradients for finite, else 0", kNeedsNothing, true),
     {"event", "what the policy did: raise, floor, forgiven, backoff, overflow, ceiling, growth, or nothing", kNeedsNothing, true,
-     CellType::kWord, CellRule::kExact, &WriteEvent, &ReadEvent},
+     CellType::kWord, CellRule::kExact, &WriteEvent, &WriteNextEvent, &ReadEvent},
     Plain<&R::lr>("lr", "learning rate of this step"),
     Plain<&R::grad_norm>("grad_norm", "Euclidean norm of the unscaled gradients of w and b, summed in double", kNeedsGradNorm),
     Plain<&R::grad_max_abs>("grad_max_abs", "largest magnitude of an unscaled gradient entry", kNeedsGradMax),
@@ -138,9 +198,9 @@ constexpr Column kColumns[] = {
     Plain<&R::skipped_total>("skipped_total", "steps skipped so far, this one included"),
     Plain<&R::skipped_in_a_row>("skipped_in_a_row", "steps skipped in an unbroken row that ends here; 0 where this one was applied"),
     {"nonfinite_tensor", "w or b: where the first non-finite gradient entry sits; empty where all are finite", kNeedsNonfinitePlace, false,
-     CellType::kWord, CellRule::kExact, &WriteTensor, &ReadTensor},
+     CellType::kWord, CellRule::kExact, &WriteTensor, &WriteNextTensor, &ReadTensor},
     {"nonfinite_index", "its row-major index in that tensor", kNeedsNonfinitePlace, false, CellType::kInteger, CellRule::kExact,
-     &WriteIndex, &ReadIndex},
+     &WriteIndex, &WriteNextIndex, &ReadIndex},
     Statistic<0, &T::underflow>("input_underflow", "share of the entries of x' (the batch) that rounding made 0"),
     Statistic<0, &T::subnormal>("input_subnormal", "share that is subnormal in the format, after rounding"),
     Statistic<0, &T::saturated>("input_saturated", "share that rounding brought down to the largest finite number"),

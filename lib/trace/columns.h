@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/fields.h"
+#include "base/number.h"
 #include "trace/record.h"
 
 namespace scaletrace {
@@ -31,6 +32,14 @@ enum class CellType : std::uint8_t { kInteger, kFlag, kFloat32, kFloat64, kWord 
 enum class CellRule : std::uint8_t { kExact, kUlps };
 inline constexpr double kUlps = 4;
 
+// The cell that a column wrote last. Of a trace most cells repeat the one above or count on from it, and then cost next to nothing.
+struct LastCell {
+  std::uint64_t bits = 0;  // of the value
+  std::uint32_t length = 0;
+  bool known = false;      // whether there is one
+  char text[kMaxNumberLength] = {};
+};
+
 struct Column {
   std::string_view name;
   std::string_view doc;
@@ -39,6 +48,8 @@ struct Column {
   CellType type;
   CellRule rule;
   char* (*write)(char* out, const StepRecord& record);  // room for kMaxNumberLength
+  // The same text, faster where it is like the last cell of this column, which it then is itself.
+  char* (*write_next)(char* out, const StepRecord& record, LastCell& last);
   bool (*read)(std::string_view cell, StepRecord& record);  // false: not a cell of this column
 };
 

@@ -35,24 +35,25 @@ RowFilterState ReadState(const TraceState& text, const std::string& path) {
 
 TraceWriter::TraceWriter(const std::string& path, const TraceOptions& options, const TraceState& state)
     : filter_(options.every, ReadState(state, path)), file_(path, state.bytes) {
-  for (const std::string& name : options.columns) {
-    columns_.push_back(FindColumn(name));
-    SCALETRACE_CHECK(columns_.back() != nullptr);
-  }
-  if (state.bytes > 0) return;
   std::string header;
-  for (const Column* column : columns_) header.append(header.empty() ? "" : ",").append(column->name);
-  file_.Append(header + "\n");
+  for (const std::string& name : options.columns) {
+    const Column* const column = FindColumn(name);
+    SCALETRACE_CHECK(column != nullptr);
+    columns_.push_back({column->write_next, {}});
+    header.append(header.empty() ? "" : ",").append(name);
+  }
+  SCALETRACE_CHECK(!columns_.empty());
+  if (state.bytes == 0) file_.Append(header + "\n");
 }
 
 void TraceWriter::Write(const StepRecord& record) {
-  line_.clear();
-  for (const Column* column : columns_) {
-    AppendCell(line_, *column, record);
-    line_ += ',';
+  char* out = file_.Reserve(columns_.size() * (kMaxNumberLength + 1));
+  for (Cells& column : columns_) {
+    out = column.write(out, record, column.last);
+    *out++ = ',';
   }
-  line_.back() = '\n';
-  file_.Append(line_);
+  out[-1] = '\n';
+  file_.Commit(out);
 }
 
 void TraceWriter::Add(std::span<const StepRecord> records) {

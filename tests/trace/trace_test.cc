@@ -60,6 +60,45 @@ TEST_CASE("every column writes cells that it reads back to the same cell") {
   }
 }
 
+TEST_CASE("a cell after another one of its column is the same text as alone, whether it repeats, counts on or jumps") {
+  std::mt19937 engine(2);
+  std::vector<LastCell> last(Columns().size());
+  StepRecord record;
+  const auto check = [&] {
+    for (std::size_t i = 0; i < Columns().size(); ++i) {
+      const Column& column = Columns()[i];
+      INFO(column.name);
+      char text[kMaxNumberLength];
+      REQUIRE(std::string(text, column.write_next(text, record, last[i])) == Cell(column, record));
+    }
+  };
+  for (const std::int64_t start : {std::int64_t{-12}, std::int64_t{0}, std::int64_t{985}, std::int64_t{99990}, std::numeric_limits<std::int64_t>::min(),
+                                   std::numeric_limits<std::int64_t>::max() - 30}) {
+    for (std::int64_t i = 0; i < 30; ++i) {
+      record.step = start + i;
+      record.epoch = start + i / 2;
+      record.good_steps = start + 2 * i;
+      record.skipped_total = start - i + 30;
+      check();
+    }
+  }
+  for (const float loss : {0.0f, -0.0f, 0.0f, std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::quiet_NaN(), 1.5f, 1.5f}) {
+    record.loss = loss;
+    record.loss_scale = static_cast<double>(loss);
+    record.tensors[3].max_abs = loss;
+    check();
+  }
+  for (int i = 0; i < 20000; ++i) {
+    const StepRecord before = record;
+    record = RandomRecord(engine);
+    if (engine() % 2 == 0) record.event = before.event;
+    if (engine() % 2 == 0) record.loss = before.loss;
+    if (engine() % 2 == 0) record.step = before.step + static_cast<std::int64_t>(engine() % 3);
+    if (engine() % 2 == 0) record.nonfinite_index = before.nonfinite_index;
+    check();
+  }
+}
+
 TEST_CASE("non-finite cells have the one spelling that other readers take, and bad cells are refused") {
   StepRecord r;
   r.loss = -std::numeric_limits<float>::quiet_NaN();
