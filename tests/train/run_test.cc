@@ -1,11 +1,13 @@
 // Whole runs against a loop over the plain-loop step, on every instruction set, however many steps are taken at once.
 #include <cmath>
+#include <functional>
 
 #include "base/error.h"
 #include "kernels/flush_scope.h"
 #include "kernels/reference.h"
 #include "tests/catch.h"
 #include "tests/golden.h"
+#include "trace/columns.h"
 #include "train/run.h"
 
 namespace scaletrace {
@@ -146,6 +148,40 @@ TEST_CASE("a run equals a loop over plain steps, with quiet stretches, overflows
   RunConfig excess = Config("excess", gaussian, WithScale<JaxStep>(1000, 1));
   excess.precision.profile = Profile::kExcess;
   Compare(excess);
+}
+
+// All cells of a record that need nothing computed for them.
+std::string Cells(const StepRecord& record) {
+  std::string cells;
+  for (const Column& column : Columns()) {
+    char text[kMaxNumberLength];
+    if (column.needs == kNeedsNothing) cells.append(text, column.write(text, record)).append(",");
+  }
+  return cells;
+}
+
+TEST_CASE("steps that are taken in one go are recorded and summed up as steps that are looked at one by one") {
+  GaussianData gaussian;
+  gaussian.samples = 6;
+  gaussian.features = 3;
+  RunConfig config = Config("recorded", gaussian, WithScale<JaxStep>(0x1p115, 13));
+  RunConfig diverging = config;
+  std::get<Sgd>(diverging.optimizer).lr = 3.0f;
+  StepRecord stale;  // what was there before
+  stale.epoch = stale.good_steps = stale.skipped_total = stale.skipped_in_a_row = 99;
+  stale.event = Event::kFloor;
+  stale.grads_finite = false;
+  for (RunConfig& one : {std::ref(config), std::ref(diverging)}) {
+    std::vector<StepRecord> quiet(200, stale), loud(200);
+    Run run(one, CompiledKernels().front());
+    // Some steps a time, so that stretches begin and end anywhere.
+    for (std::size_t i = 0, n = 1; i < 200; i += n, n = n % 23 + 1) run.Steps(std::span(quiet).subspan(i, std::min<std::size_t>(n, 200 - i)));
+    one.trace.columns = {"step", "grad_norm"};  // has to see each step
+    Run other(one, CompiledKernels().front());
+    REQUIRE(other.Steps(loud) == 200);
+    for (std::size_t i = 0; i < 200; ++i) REQUIRE(Cells(quiet[i]) == Cells(loud[i]));
+    REQUIRE(run.StateMembers() == other.StateMembers());
+  }
 }
 
 TEST_CASE("a run can be stopped and restored at any step and ends in the same state") {
