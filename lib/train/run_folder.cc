@@ -11,20 +11,20 @@
 #include <filesystem>
 #include <optional>
 #include <system_error>
-#include <vector>
+#include <utility>
 
 #include "base/error.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "trace/csv_writer.h"
 #include "train/run.h"
+#include "train/write_behind.h"
 
 namespace scaletrace {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kSecondsBetweenStates = 2;
 constexpr double kSecondsOfABatch = 0.02;
 constexpr std::size_t kSmallestBatch = 1, kLargestBatch = 4096;
 constexpr std::size_t kLargestState = std::size_t{4} << 30;
@@ -221,18 +221,33 @@ RunReport RunInFolder(const RunConfig& config, const KernelTable& kernels, const
   }
   report.seconds.data = watch.Lap();
 
+  const auto state_text = [&] { return "{\n\"hash\": " + ToJsonString(options.hash) + ",\n" + run.StateMembers(); };
   // The rows go to the disk before the state that counts on them.
-  const auto save = [&] {
+  const auto save = [&](std::string state) {
     trace.Sync();
     if (histograms) histograms->Sync();
-    WriteFileAtomically(paths.state, "{\n\"hash\": " + ToJsonString(options.hash) + ",\n" + run.StateMembers() +
-                                         ",\n\"histogram_bytes\": " + std::to_string(histograms ? histograms->size() : 0) +
-                                         ",\n\"trace\": " + FieldsToJson(trace.state()) + "\n}\n");
-    report.seconds.state += watch.Lap();
+    state += ",\n\"histogram_bytes\": " + std::to_string(histograms ? histograms->size() : 0) + ",\n\"trace\": " + FieldsToJson(trace.state()) + "\n}\n";
+    WriteFileAtomically(paths.state, state);
   };
-  if (!earlier) save();
+  if (!earlier) save(state_text());
+  report.seconds.state += watch.Lap();
 
-  std::vector<StepRecord> records(kSmallestBatch);
+  // Where this has a thread, the files and the seconds of writing are that thread's until the last batch is written.
+  WriteBehind writer([&](WriteBehind::Batch& batch) {
+    Stopwatch writing;
+    trace.Add(std::span(batch.records).first(batch.count));
+    trace.Flush();  // so that others can follow the file
+    if (histograms) {
+      if (!batch.histograms.empty()) histograms->Append(batch.histograms);
+      histograms->Flush();
+    }
+    report.seconds.trace += writing.Lap();
+    if (batch.state.empty()) return;
+    save(std::exchange(batch.state, {}));
+    report.seconds.state += writing.Lap();
+  });
+
+  std::size_t size = kSmallestBatch;
   double since_save = 0, seconds = 0;
   bool interrupted = false;
   while (!run.done()) {
@@ -240,30 +255,32 @@ RunReport RunInFolder(const RunConfig& config, const KernelTable& kernels, const
       interrupted = true;
       break;
     }
-    const double other = watch.Lap();
-    const std::size_t count = run.Steps(records);
+    if (!writer.started() && seconds >= options.seconds_alone && run.model().threads() < options.threads) writer.Start();
+    WriteBehind::Batch& batch = writer.Next();
+    batch.records.resize(size);
+    const double before = watch.Lap();
+    batch.count = run.Steps(batch.records);
     const double steps = watch.Lap();
-    trace.Add(std::span(records).first(count));
-    trace.Flush();  // so that others can follow the file
-    if (histograms) {
-      if (const std::string lines = run.TakeHistograms(); !lines.empty()) histograms->Append(lines);
-      histograms->Flush();
+    if (histograms) batch.histograms = run.TakeHistograms();
+    if (since_save + before + steps >= options.seconds_between_states) {
+      writer.Drain();  // of all states, which may be large, there is one at a time
+      batch.state = state_text();
     }
-    const double writing = watch.Lap();
-    report.steps_here += static_cast<std::int64_t>(count);
+    const bool saves = !batch.state.empty();
+    report.steps_here += static_cast<std::int64_t>(batch.count);
+    writer.Hand();
+    const double after = watch.Lap();
     report.seconds.steps += steps;
-    report.seconds.trace += writing;
-    seconds += other + steps + writing;
-    since_save += other + steps + writing;
-    if (since_save >= kSecondsBetweenStates) {
-      save();
-      since_save = 0;
-    }
-    if (steps < kSecondsOfABatch / 2 && records.size() < kLargestBatch) records.resize(records.size() * 2);
-    if (steps > kSecondsOfABatch * 2 && records.size() > kSmallestBatch) records.resize(records.size() / 2);
+    seconds += before + steps + after;
+    since_save = saves ? 0 : since_save + before + steps + after;
+    if (steps < kSecondsOfABatch / 2 && size < kLargestBatch) size *= 2;
+    if (steps > kSecondsOfABatch * 2 && size > kSmallestBatch) size /= 2;
   }
+  writer.Drain();
+  watch.Lap();
   if (!interrupted) trace.Finish();
-  save();
+  save(state_text());
+  report.seconds.state += watch.Lap();
   report.summary = run.summary();
   report.end = interrupted ? RunReport::End::kInterrupted : RunReport::End::kDone;
   WriteFileAtomically(paths.run, RunJson(options, kernels, run.model(), report, started));

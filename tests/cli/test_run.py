@@ -369,6 +369,87 @@ class Interruptions(Case):
             subprocess.run(["umount", disk], check=True)
 
 
+class WritingThread(Case):
+    """A run that has gone on for a moment writes its rows in a thread of its own, where there is a processor for it."""
+
+    def start(self, *args, cpus=None):
+        config = self.write("endless.yaml", TINY.format(steps=9_000_000_000_000))
+        self.out = self.folder / ("out%d" % len(list(self.folder.iterdir())))
+        process = subprocess.Popen([PROGRAM, "run", config, "--out", self.out, "--quiet", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   preexec_fn=cpus and (lambda: os.sched_setaffinity(0, cpus)))
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return process
+
+    def wait_for(self, what, seconds=60):
+        end = time.monotonic() + seconds
+        while not what():
+            self.assertLess(time.monotonic(), end, "waited in vain")
+            time.sleep(0.002)
+
+    def threads(self, process):
+        return len(os.listdir("/proc/%d/task" % process.pid))
+
+    def rows(self, million):
+        trace = self.out / "trace.csv"
+        return trace.exists() and trace.stat().st_size > million * 1_000_000
+
+    def stop(self, process, number=signal.SIGINT):
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 128 + number, errors)
+        state = json.loads((self.out / "final.json").read_text())
+        trace = (self.out / "trace.csv").read_bytes()
+        self.assertEqual(state["trace"]["bytes"], len(trace))
+        self.assertEqual(state["next_step"] + 1, trace.count(b"\n"))
+
+    def test_a_long_run_writes_in_a_second_thread_and_a_signal_finds_all_its_rows_on_the_disk(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            process = self.start("--jobs", "2")
+            self.wait_for(lambda: self.threads(process) == 2)
+            seen = (self.out / "trace.csv").stat().st_size
+            self.wait_for(lambda: (self.out / "trace.csv").stat().st_size > seen)  # whoever follows the file sees it grow
+            self.stop(process, number)
+
+    def test_on_one_processor_or_with_one_job_there_is_one_thread(self):
+        for args in ({"cpus": {min(os.sched_getaffinity(0))}}, {}):
+            process = self.start(*([] if args else ["--jobs", "1"]), **args)
+            threads = set()
+            self.wait_for(lambda: threads.add(self.threads(process)) or self.rows(30))
+            self.assertEqual(threads, {1})
+            self.stop(process)
+
+    def test_a_write_that_fails_in_the_thread_ends_the_run_with_the_error(self):
+        process = self.start("--jobs", "2")
+        self.wait_for(lambda: self.threads(process) == 2)
+        # From here on the file may not grow by much.
+        limit = (self.out / "trace.csv").stat().st_size + 1_000_000
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (limit, limit))
+        _, errors = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 3)
+        self.assertRegex(errors, r"^scaletrace: error: .*/trace.csv: cannot write: File too large\n$")
+        trace = (self.out / "trace.csv").read_bytes()
+        self.assertTrue(trace.endswith(b"\n"))
+        self.assertFalse((self.out / "summary.json").exists())
+        self.assertLessEqual(json.loads((self.out / "final.json").read_text())["trace"]["bytes"], len(trace))
+
+    def test_a_reader_that_goes_away_in_the_middle_ends_the_run_with_the_error(self):
+        config = self.write("endless.yaml", TINY.format(steps=9_000_000_000_000))
+        out = self.folder / "piped"
+        out.mkdir()
+        os.mkfifo(out / "trace.csv")
+        process = subprocess.Popen([PROGRAM, "run", config, "--out", out, "--force", "--quiet", "--jobs", "2"], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        with open(out / "trace.csv", "rb") as reader:
+            self.assertTrue(reader.readline().startswith(b"step,"))
+            for i in range(500_000):
+                self.assertTrue(reader.readline().startswith(b"%d," % i))
+        _, errors = process.communicate(timeout=30)
+        self.assertEqual(process.returncode, 3)
+        self.assertRegex(errors, r"trace.csv: cannot write: Broken pipe\n$")
+
+
 class Terminal(Case):
     def on_a_terminal(self, *args, until=None):
         """Exit code and what a terminal on stderr gets; interrupted as soon as that matches `until`, where there is one."""
