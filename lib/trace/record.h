@@ -24,23 +24,25 @@ struct TensorStatistics {
 inline constexpr std::string_view kObservedTensors[] = {"input", "weight", "activation", "output_gradient", "gradient"};
 inline constexpr std::size_t kObservedCount = 5;
 
-struct StepRecord {
+// What every step has comes first and fills one cache line: one thread may write records and another read them.
+struct alignas(64) StepRecord {
   std::int64_t step = 0;
   std::int64_t epoch = 0;         // whole epochs before this step
-  float loss = 0;                 // unscaled
   double loss_scale = 0;          // in force during this step
   std::int64_t good_steps = 0;    // finite steps since the last overflow or change of the scale, before this step
-  bool grads_finite = true;       // the verdict that the policy used
-  Event event = Event::kNone;
-  float lr = 0;
-  double grad_norm = 0;           // Euclidean, over w and b after the division; NaN if an entry is NaN, else inf if one is
-  float grad_max_abs = 0;         // likewise
-  double underflow = 0;           // share of the entries of g that are 0 where the error e is not
-  double weight_norm = 0;         // over w and b, before the update
   std::int64_t skipped_total = 0;   // skipped steps so far, this one included
   std::int64_t skipped_in_a_row = 0;
+  float loss = 0;                 // unscaled
+  float lr = 0;
+  bool grads_finite = true;       // the verdict that the policy used
+  Event event = Event::kNone;
   char nonfinite_tensor = 0;      // 'w' or 'b': where the first non-finite gradient entry sits, in the order w, b; 0: nowhere
+  float grad_max_abs = 0;         // of the gradients after the division; NaN if an entry is NaN, else inf if one is
+
   std::int64_t nonfinite_index = 0;  // row-major in that tensor
+  double grad_norm = 0;           // Euclidean, over w and b after the division; NaN and inf as above
+  double underflow = 0;           // share of the entries of g that are 0 where the error e is not
+  double weight_norm = 0;         // over w and b, before the update
   std::array<TensorStatistics, kObservedCount> tensors;
 };
 

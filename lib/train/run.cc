@@ -186,15 +186,13 @@ void Run::WriteHistograms(double loss_scale) {
   }
 }
 
-StepRecord Run::Begin() {
-  StepRecord record;
+void Run::Begin(StepRecord& record) const {
   record.step = summary_.steps;
   record.epoch = batches_.Epoch(record.step);
   record.loss_scale = scaler_.loss_scale();
   record.good_steps = good_steps_;
   record.lr = LearningRate(config_.optimizer, config_.lr_schedule, config_.steps, record.step, summary_.updates);
   if (columns_ & kNeedsWeightNorm) record.weight_norm = Norm(model_.parameters().data(), model_.parameter_count());
-  return record;
 }
 
 void Run::Finish(LinearModel::Backward backward, StepRecord& record) {
@@ -257,16 +255,14 @@ std::size_t Run::QuietSteps(std::size_t most) const {
 std::size_t Run::TakeQuietSteps(std::span<StepRecord> records) {
   losses_.resize(std::max(losses_.size(), records.size()));
   const double scale = scaler_.loss_scale();
-  records[0] = Begin();
-  const Stretch stretch = 
-      model_.TakeSteps(static_cast<float>(scale), records[0].lr, std::span(losses_).first(records.size()), Draw(summary_.steps));
+  StepRecord first;
+  Begin(first);
+  const Stretch stretch =
+      model_.TakeSteps(static_cast<float>(scale), first.lr, std::span(losses_).first(records.size()), Draw(summary_.steps));
   if (stretch.applied > 0) {
-    // A member that is not set here is one that no record of this run sets, since no column asks for it (QuietSteps).
-    StepRecord first = records[0];
     first.loss = losses_[0];
     first.skipped_total = summary_.skipped;
-    records[0] = first;
-    for (std::size_t i = 1; i < stretch.applied; ++i) {
+    for (std::size_t i = 0; i < stretch.applied; ++i) {
       StepRecord& record = records[i];
       const auto later = static_cast<std::int64_t>(i);
       record.step = first.step + later;
@@ -286,7 +282,7 @@ std::size_t Run::TakeQuietSteps(std::span<StepRecord> records) {
   }
   scaler_.Advance(static_cast<std::int64_t>(stretch.applied));
   if (stretch.applied == records.size()) return records.size();
-  records[stretch.applied] = Begin();
+  Begin(records[stretch.applied]);
   Finish({losses_[stretch.applied], stretch.finite}, records[stretch.applied]);
   return stretch.applied + 1;
 }
@@ -319,13 +315,13 @@ std::size_t Run::Steps(std::span<StepRecord> records) {
     Load(summary_.steps);
     if (repeats_) {
       StepRecord& record = records[count++];
-      record = Begin();
+      Begin(record);
       Finish(last_, record);
     } else if (const std::size_t quiet = QuietSteps(records.size() - count); quiet > 0) {
       count += TakeQuietSteps(records.subspan(count, quiet));
     } else {
       StepRecord& record = records[count++];
-      record = Begin();
+      Begin(record);
       Finish(ComputeGradients(record.loss_scale), record);
     }
     if (!summary_.stopped.empty()) continue;

@@ -30,7 +30,7 @@ class Run {
 
   // All steps taken, or ended early (summary().stopped).
   bool done() const { return summary_.steps >= config_.steps || !summary_.stopped.empty(); }
-  // Takes up to records.size() steps, fills one record for each, and returns how many.
+  // Takes up to records.size() steps, fills one record for each, and returns how many. Members that have to be computed and that no column asks for stay as they are.
   std::size_t Steps(std::span<StepRecord> records);
   const Summary& summary() const { return summary_; }
   // The histograms of the steps since the last call, as whole lines of histograms.csv; trace.histograms says of which steps.
@@ -54,8 +54,8 @@ class Run {
   std::uint64_t Draw(std::int64_t step) const { return static_cast<std::uint64_t>(step * config_.micro_batches); }
   bool HistogramDue(std::int64_t step) const { return config_.trace.histograms > 0 && step % config_.trace.histograms == 0; }
   void WriteHistograms(double loss_scale);
-  // The record of the step to come, as far as it is known before its gradients are.
-  StepRecord Begin();
+  // Fills the record of the step to come, as far as it is known before its gradients are.
+  void Begin(StepRecord& record) const;
   // The rest of a step whose gradients the model holds: policy, update, counters.
   void Finish(LinearModel::Backward backward, StepRecord& record);
   // How many steps from here, up to `most`, may be taken in one go: nothing but the parameters and the count of good steps changes in them, as long as gradients are finite.

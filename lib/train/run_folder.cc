@@ -85,6 +85,12 @@ bool IsFileOfRun(std::string_view name) {
   return false;
 }
 
+// The files that grow. On cache lines of their own, and of the processor's prefetches: one thread may write while another computes.
+struct alignas(128) Rows {
+  TraceWriter trace;
+  std::optional<LineFile> histograms;
+};
+
 [[noreturn]] void Refuse(const std::string& path, const std::string& why) {
   throw InputError(InputError::Kind::kConfig, {.file = path}, why + "; choose another --out, or --force to start anew in it");
 }
@@ -213,8 +219,8 @@ RunReport RunInFolder(const RunConfig& config, const KernelTable& kernels, const
     WriteFileAtomically(paths.config, options.config_text);
     WriteFileAtomically(paths.resolved, options.resolved_text);
   }
-  TraceWriter trace(paths.trace, config.trace, trace_state);
-  std::optional<LineFile> histograms;
+  Rows rows{TraceWriter(paths.trace, config.trace, trace_state), std::nullopt};
+  auto& [trace, histograms] = rows;
   if (config.trace.histograms > 0) {
     histograms.emplace(paths.histograms, earlier ? static_cast<std::uint64_t>(earlier->AsInteger(earlier->Member(earlier->root(), "histogram_bytes"))) : 0);
     if (histograms->size() == 0) histograms->Append("step,tensor,loss_scale,exponent,count\n");
