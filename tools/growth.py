@@ -3,12 +3,13 @@
 
 usage: tools/growth.py [--bench PROGRAM] [--out FILE.png] [--csv FILE.csv] [--quick]
 
-Needs build/bench/apps/bench/scaletrace_bench (tools/bench builds it) and matplotlib. Every size goes over three decades, the others stay as
+Needs build/bench/apps/bench/scaletrace_bench (tools/bench builds it) and matplotlib. Every size but the threads goes over three decades, the others stay as
 the titles say. A line of slope 1 is drawn where growth in proportion is expected.
 """
 
 import argparse
 import csv
+import os
 import pathlib
 import subprocess
 import sys
@@ -21,13 +22,14 @@ SWEEPS = [
     ("features D  (B 16, K 1)", "D", [10, 30, 100, 300, 1000, 3000, 10000], lambda n: (16, n, 1, 1, min(20000, 400000 // n))),
     ("outputs K  (B 16, D 16)", "K", [10, 30, 100, 300, 1000, 3000, 10000], lambda n: (16, 16, n, 1, min(20000, 40000 // n))),
     ("steps  (one run of 2x2x1)", "steps", [100, 300, 1000, 3000, 10000, 30000, 100000], lambda n: (2, 2, 1, 1, n)),
+    ("threads  (512x1024x256)", "threads", [1, 2, 4, 8], lambda n: (512, 1024, 256, 1, 20)),
     ("runs  (of 2x2x1, 1,000 steps)", "runs", [100, 300, 1000, 3000, 10000, 30000, 100000], lambda n: (2, 2, 1, n, 1000)),
 ]
 
 
-def measure(bench, B, D, K, runs, steps, rounds):
+def measure(bench, B, D, K, runs, steps, threads, rounds):
     """Nanoseconds of the whole and kilobytes at the peak, the best of some rounds."""
-    command = [bench, B, D, K, runs, max(steps, 3), "strict", "bfloat16"] + (["fresh"] if runs > 1 else [])
+    command = [bench, B, D, K, runs, max(steps, 3), "strict", "bfloat16", "fresh" if runs > 1 else f"threads={threads}"]
     done = subprocess.run(list(map(str, command)), input="\n" * rounds, capture_output=True, text=True, check=True)
     lines = [line.split() for line in done.stdout.splitlines()[1:]]
     return min(float(ns) for ns, _ in lines), max(int(kilobytes) for _, kilobytes in lines)
@@ -53,7 +55,7 @@ def main():
         times, memory = [], []
         for n in sizes:
             B, D, K, runs, steps = shape(n)
-            ns, kilobytes = measure(args.bench, B, D, K, runs, steps, 1 if args.quick else 4)
+            ns, kilobytes = measure(args.bench, B, D, K, runs, steps, n if label == "threads" else 1, 1 if args.quick else 4)
             # Of a step where the size is that of a step, else of all the work.
             times.append(ns * (runs * steps if label in ("steps", "runs") else 1) / 1e3)
             memory.append(kilobytes / 1024)
@@ -61,14 +63,23 @@ def main():
             print(*rows[-1], flush=True)
         above, below = axes[0][column], axes[1][column]
         above.loglog(sizes, times, "o-", color="C0")
-        above.loglog(sizes, [times[-1] * n / sizes[-1] for n in sizes], ":", color="grey", label="in proportion")
+        if label == "threads":
+            above.set_ylim(min(times) / 2, max(times) * 2)
+            above.axvline(os.cpu_count(), ls="--", color="grey")
+            above.annotate("processors", (os.cpu_count(), max(times) * 1.6), xytext=(3, 0), textcoords="offset points", fontsize=8, color="grey")
+        else:
+            above.loglog(sizes, [times[-1] * n / sizes[-1] for n in sizes], ":", color="grey", label="in proportion")
         above.set_title(title, fontsize=10)
         below.loglog(sizes, memory, "s-", color="C1")
         below.set_ylim(5, max(300, 1.5 * max(memory)))
         below.set_xlabel(label)
+        if label == "threads":
+            for axis in (above, below):
+                axis.set_xticks(sizes, [str(n) for n in sizes])
+                axis.minorticks_off()
         for axis in (above, below):
             axis.grid(True, which="major", alpha=0.3)
-    axes[0][0].set_ylabel("µs for a step (B, D, K)\nor for all (steps, runs)")
+    axes[0][0].set_ylabel("µs for a step (B, D, K, threads)\nor for all (steps, runs)")
     axes[1][0].set_ylabel("peak memory, MB")
     axes[0][0].legend(fontsize=8)
     figure.savefig(args.out, dpi=110)

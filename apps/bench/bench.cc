@@ -1,6 +1,6 @@
 // Times steps inside one process, as tools/bench asks for: one line on standard input starts one measurement, one line with nanoseconds for a step of a run answers it.
 //
-// usage: scaletrace_bench B D K RUNS STEPS PROFILE [FORMAT [fresh]]   on as many threads as it may use processors; RUNS 1: a run with all records; more: a block of runs, `fresh`: each with data of its own that are made within the time
+// usage: scaletrace_bench B D K RUNS STEPS PROFILE [FORMAT [fresh | threads=N]]   N: else as many as it may use processors; RUNS 1: a run with all records; more: a block of runs, `fresh`: each with data of its own that are made within the time
 //        scaletrace_bench limits                                       what the processor can do in a nanosecond: fused multiply-adds of f32, multiply-adds in bf16 dots, bytes of a large array
 #include <algorithm>
 #include <chrono>
@@ -121,20 +121,21 @@ int Main(int argc, char** argv) {
     return 0;
   }
   if (argc < 7) {
-    std::fputs("usage: scaletrace_bench B D K RUNS STEPS PROFILE [FORMAT [fresh]] | limits\n", stderr);
+    std::fputs("usage: scaletrace_bench B D K RUNS STEPS PROFILE [FORMAT [fresh | threads=N]] | limits\n", stderr);
     return 2;
   }
   const auto runs = static_cast<std::size_t>(std::atoll(argv[4]));
   const std::int64_t steps = std::atoll(argv[5]);
   const std::string format = argc > 7 ? argv[7] : "bfloat16";
-  const bool fresh = argc > 8;
+  const bool fresh = argc > 8 && std::strcmp(argv[8], "fresh") == 0;
+  const int threads = argc > 8 && std::strncmp(argv[8], "threads=", 8) == 0 ? std::max(std::atoi(argv[8] + 8), 1) : UsableCpus();
   const KernelTable& kernels = CompiledKernels().front();
   if (runs == 1) {
     // From the start each time; the data are made and packed outside of the measured time.
     const RunConfig config = Config(argv + 1, steps, argv[6], format);
     std::vector<StepRecord> records(static_cast<std::size_t>(steps));
     Serve([&] {
-      Run run(config, kernels, UsableCpus());
+      Run run(config, kernels, threads);
       const double start = Now();
       run.Steps(records);
       const double ns = Now() - start;
