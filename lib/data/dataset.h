@@ -39,6 +39,9 @@ struct Dataset {
   float spike_factor = 1;
 
   bool IsSpike(std::int64_t step) const;
+  // Whether the targets are y at this step; at every step.
+  bool TargetsAreY(std::int64_t step) const { return period <= 0 && !IsSpike(step); }
+  bool TargetsAreAlwaysY() const { return period <= 0 && spike_steps.empty() && spike_every == 0; }
   // False only where the targets at `step` equal those at `step` - 1. True for step 0.
   bool TargetsChange(std::int64_t step) const;
   // How many steps from `step` on, `step` included and at most `most` (>= 1), are certain to have the same targets.

@@ -82,7 +82,6 @@ Run::Run(const RunConfig& config, const KernelTable& kernels, Dataset dataset, i
   }
   model_.RoundParameters();
   repeatable_ = !model_.rounding().is_stochastic() && config.trace.histograms == 0 && config.micro_batches == 1;
-  targets_.resize(batches_.max_rows() * dataset_.outputs);
   if (columns_ & kNeedsUnderflow) model_.KeepSignals();
   if (columns_ >= kNeedsFirstTensor || config.trace.histograms > 0) model_.KeepUnrounded();
 }
@@ -92,17 +91,34 @@ void Run::Load(std::int64_t step) {
   const bool full = batches_.is_full();
   const std::span<const std::uint32_t> rows = full ? std::span<const std::uint32_t>() : batches_.Rows(step);
   // A full batch is rounded once, with the random bits of step 0, whether the run was resumed or not.
-  if (!full || !loaded_) {
+  const bool first = !full || !features_loaded_;
+  if (first) {
     model_.LoadFeatures(dataset_.x, rows, full ? 0 : Draw(step));
     input_counted_ = false;
+    features_loaded_ = true;
   }
-  if (!full || !loaded_ || dataset_.TargetsChange(step)) {
+  if (first || !targets_loaded_ || dataset_.TargetsChange(step)) {
+    if (dataset_.y.empty()) return;  // the model holds the only targets that there are
     repeats_ = false;
-    const std::span<float> targets = std::span(targets_).first(model_.rows() * dataset_.outputs);
-    dataset_.TargetsAt(step, rows, targets);
-    model_.LoadTargets(targets);
+    if (full && dataset_.TargetsAreY(step)) {
+      model_.LoadTargets(dataset_.y);
+    } else {
+      model_.LoadTargets(TargetsAt(step, rows));
+    }
+    targets_loaded_ = true;
   }
-  loaded_ = true;
+  if (!full || !first) return;
+  // The model has its own, packed.
+  std::vector<float>().swap(dataset_.x);
+  if (dataset_.TargetsAreAlwaysY()) std::vector<float>().swap(dataset_.y);
+}
+
+std::span<const float> Run::TargetsAt(std::int64_t step, std::span<const std::uint32_t> rows) {
+  const std::size_t size = (rows.empty() ? dataset_.samples : rows.size()) * dataset_.outputs;
+  if (targets_.size() < size) targets_.resize(size);
+  const std::span<float> targets = std::span(targets_).first(size);
+  dataset_.TargetsAt(step, rows, targets);
+  return targets;
 }
 
 void Run::LoadPiece(std::int64_t step, std::int64_t piece) {
@@ -119,9 +135,7 @@ void Run::LoadPiece(std::int64_t step, std::int64_t piece) {
   const std::size_t size = rows.size() / static_cast<std::size_t>(config_.micro_batches);
   rows = rows.subspan(static_cast<std::size_t>(piece) * size, size);
   model_.LoadFeatures(dataset_.x, rows, static_cast<std::uint64_t>(piece) + (batches_.is_full() ? 0 : Draw(step)));
-  const std::span<float> targets = std::span(targets_).first(size * dataset_.outputs);
-  dataset_.TargetsAt(step, rows, targets);
-  model_.LoadTargets(targets);
+  model_.LoadTargets(TargetsAt(step, rows));
 }
 
 LinearModel::Backward Run::ComputeGradients(double loss_scale) {
@@ -359,7 +373,7 @@ void Run::Restore(const Json& json, const JsonValue& object) {
   skipped_in_a_row_ = json.AsInteger(json.Member(object, "skipped_in_a_row"));
   scaler_.Restore(json, json.Member(object, "policy"));
   FieldsFromJson(json, json.Member(object, "summary"), summary_);
-  loaded_ = false;
+  targets_loaded_ = false;
 }
 
 }  // namespace scaletrace

@@ -45,6 +45,8 @@ class Run {
  private:
   Run(const RunConfig& config, const KernelTable& kernels, Dataset dataset, int threads);
   void Load(std::int64_t step);
+  // Valid until the next call.
+  std::span<const float> TargetsAt(std::int64_t step, std::span<const std::uint32_t> rows);
   // Puts micro-batch `piece` of the step, of config_.micro_batches, into the model.
   void LoadPiece(std::int64_t step, std::int64_t piece);
   // All that comes before the policy: gradients of all pieces, clipping of scaled ones, statistics.
@@ -64,7 +66,7 @@ class Run {
   Observation Observe(const LinearModel::Backward& backward) const;
 
   RunConfig config_;
-  Dataset dataset_;
+  Dataset dataset_;  // of a full batch in one piece without x, once the model has it, and without y where that never moves
   Batches batches_;
   LinearModel model_;
   Scaler scaler_;
@@ -74,7 +76,7 @@ class Run {
   OptimizerState optimizer_;
   std::int64_t good_steps_ = 0;
   std::int64_t skipped_in_a_row_ = 0;
-  bool loaded_ = false;         // whether the model holds the batch of the step before
+  bool features_loaded_ = false, targets_loaded_ = false;  // whether the model holds those of the step before
   // Whether the next step's gradients are those that the model holds: the last step was skipped and left everything that they depend on as it was.
   bool repeats_ = false;
   LinearModel::Backward last_;  // of the last step that Finish saw

@@ -59,6 +59,22 @@ class ShippedConfigs(Case):
         self.assertEqual(json.loads((self.folder / "one" / "run.json").read_text())["threads"], 1)
         self.fails(2, "run", config, "-j", 0)
 
+    def peak_of(self, samples, features, outputs):
+        config = self.folder / "memory.yaml"
+        config.write_text(f"data: {{kind: gaussian, samples: {samples}, features: {features}, outputs: {outputs}}}\nsteps: 3\n")
+        process = subprocess.Popen([PROGRAM, "run", config, "--quiet", "-j", "2", "--out", self.folder / f"memory-{samples}-{outputs}"])
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self.assertEqual(process.returncode, 0)
+        return usage.ru_maxrss * 1024
+
+    def test_a_run_needs_at_most_three_times_the_memory_of_its_data(self):
+        program = self.peak_of(2, 2, 1)  # what any run takes
+        for samples, features, outputs in ((4096, 2048, 1), (16384, 256, 256), (16384, 32, 512)):
+            with self.subTest(samples=samples, outputs=outputs):
+                data = 4 * samples * (features + outputs)
+                self.assertLessEqual(self.peak_of(samples, features, outputs), program + 3 * data)
+
     def test_every_shipped_config_begins_with_a_comment_that_says_what_to_look_for(self):
         for config in CONFIGS:
             head = []
